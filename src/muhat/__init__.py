@@ -22,6 +22,23 @@ _HOMES = {
     "ZCDP": "muhat.privacy",
     "GDP": "muhat.privacy",
     "Neighbors": "muhat.privacy",
+    "Ball": "muhat.domains",
+    "Box": "muhat.domains",
+    "Ellipsoid": "muhat.domains",
+    "gamma": "muhat.ellipsoids",
+    "smallest_ellipsoid": "muhat.ellipsoids",
+    "Certificate": "muhat.certificate",
+    "LowerBound": "muhat.bounds",
+    "Ledger": "muhat.ledger",
+    "Plan": "muhat.plan",
+    "Release": "muhat.release",
+    "plan_count": "muhat.planning",
+    "plan_mean": "muhat.planning",
+    "plan_sum": "muhat.planning",
+    "privacy_for": "muhat.targeting",
+    "count": "muhat.shortcuts",
+    "mean": "muhat.shortcuts",
+    "sum": "muhat.shortcuts",
 }
 
 __all__ = sorted(_HOMES)

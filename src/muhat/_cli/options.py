@@ -1,0 +1,154 @@
+"""Options that several commands share, and what they mean for the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from muhat.domains import Ball, Domain
+from muhat.errors import InvalidInput
+from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def promise_options(command: Command) -> Command:
+    """--epsilon, --delta, --rho and --mu."""
+    for option in (
+        click.option("--mu", type=float, help="μ of Gaussian differential privacy."),
+        click.option("--rho", type=float, help="ρ of zero-concentrated differential privacy."),
+        click.option("--delta", type=float, help="δ, together with --epsilon."),
+        click.option(
+            "--epsilon", type=float, help="ε: alone it is pure, with --delta approximate."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def promise_from(
+    *, epsilon: float | None, delta: float | None, rho: float | None, mu: float | None
+) -> Privacy:
+    """The promise that the options ask for: exactly one of --epsilon, --rho and --mu."""
+    promises: list[Privacy] = []
+    if epsilon is not None and delta is None:
+        promises.append(PureDP(epsilon=epsilon))
+    if epsilon is not None and delta is not None:
+        promises.append(ApproxDP(epsilon=epsilon, delta=delta))
+    if rho is not None:
+        promises.append(ZCDP(rho=rho))
+    if mu is not None:
+        promises.append(GDP(mu=mu))
+    if len(promises) != 1 or (delta is not None and epsilon is None):
+        raise InvalidInput("give exactly one of --epsilon, --epsilon with --delta, --rho and --mu.")
+    return promises[0]
+
+
+def plan_options(command: Command) -> Command:
+    """What a mean is planned from: columns, domain, n, the error's norm, missing values."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option(
+            "--contributions",
+            type=int,
+            default=1,
+            show_default=True,
+            help="The most rows that one person has.",
+        ),
+        click.option(
+            "--missing",
+            type=click.Choice(["center", "drop"]),
+            default="center",
+            show_default=True,
+            help="A missing value counts as the centre, or (secret n) its row is left out.",
+        ),
+        click.option(
+            "--p",
+            type=float,
+            default=2.0,
+            show_default=True,
+            help="The error is measured in the ℓ_p norm, 2 to inf.",
+        ),
+        click.option("--secret-n", is_flag=True, help="Keep the number of rows secret."),
+        click.option("--n", type=int, help="The public number of rows."),
+        click.option(
+            "--ball",
+            metavar="R[@C1,C2,…]",
+            help="Clip rows to the ball of radius R, around the centre C.",
+        ),
+        click.option(
+            "--bounds",
+            multiple=True,
+            metavar="COLUMN=LOW:HIGH",
+            help="Clip a column to an interval; once for each column.",
+        ),
+        click.option("--columns", metavar="A,B,…", help="The columns, in this order."),
+    ):
+        command = option(command)
+    return promise_options(command)
+
+
+def column_names(columns: str | None) -> list[str] | None:
+    """The names of --columns."""
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",")]
+    if not all(names):
+        raise InvalidInput("--columns has an empty name; separate names by single commas.")
+    return names
+
+
+def domain_from(
+    bounds: tuple[str, ...], ball: str | None, columns: list[str] | None
+) -> Domain | dict[str, tuple[float, float]]:
+    """The domain that --bounds or --ball describes."""
+    if bool(bounds) == bool(ball):
+        raise InvalidInput(
+            "say where records lie: --bounds COLUMN=LOW:HIGH for each column, or --ball R."
+        )
+    if ball is not None:
+        return _ball(ball, columns)
+    named = dict(_interval(text) for text in bounds)
+    if len(named) != len(bounds):
+        raise InvalidInput("--bounds names a column twice.")
+    return named
+
+
+def ordered(
+    domain: Domain | dict[str, tuple[float, float]], columns: list[str] | None
+) -> list[str] | None:
+    """The columns to read: those of --columns, else those that have bounds."""
+    if columns is None and isinstance(domain, dict):
+        return list(domain)
+    return columns
+
+
+def _interval(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, interval = text.rpartition("=")
+    low, colon, high = interval.partition(":")
+    if not (name and equals and colon):
+        raise InvalidInput(f"--bounds must read COLUMN=LOW:HIGH; got {text!r:.80}.")
+    return name.strip(), (_number(low, text), _number(high, text))
+
+
+def _ball(text: str, columns: list[str] | None) -> Ball:
+    radius, at, center = text.partition("@")
+    where = [_number(part, text) for part in center.split(",")] if at else None
+    if columns is None and where is None:
+        raise InvalidInput("--ball needs --columns, to know the number of columns.")
+    dim = len(columns) if columns is not None else len(where or ())
+    return Ball(radius=_number(radius, text), dim=dim, center=where)
+
+
+def _number(text: str, option: str) -> float:
+    """A number as typed; integers stay exact, however long."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{text!r:.40} in {option!r:.80} is not a number.") from None

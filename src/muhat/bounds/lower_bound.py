@@ -1,0 +1,91 @@
+"""A lower bound with everything that limits it: which mechanisms, which datasets, whose theorem."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from muhat import _check
+from muhat.errors import InvalidInput
+
+_MECHANISMS = {"unbiased": "unbiased ", "additive": "additive-noise ", "any": ""}
+_DATASETS = {
+    "every": "on every dataset",
+    "some": "on some dataset",
+    "class": "for some distribution of its class",
+}
+_SOURCES = ("paper", "derived")
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What no mechanism of a class can beat.
+
+    Attributes:
+        value: the error that cannot be beaten, rounded down; None where only a rate is known or
+            a condition is not met, which the last of the assumptions then says.
+        mechanisms: "unbiased", "additive" (noise whose law does not depend on the data) or "any".
+        datasets: "every", "some" or "class" (some distribution of a class).
+        theorem: the name of the theorem.
+        source: "paper" if the constant is the paper's own, "derived" if it is proved here
+            (docs/proofs/bounds.md).
+        assumptions: sentences that must hold for the bound to apply.
+        promise: the promise in words, "0.1-zCDP".
+        citation: where to read it.
+    """
+
+    value: float | None
+    mechanisms: str
+    datasets: str
+    theorem: str
+    source: str
+    assumptions: tuple[str, ...] = ()
+    promise: str = ""
+    citation: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is not None:
+            value = _check.real("value", self.value)
+            if value < 0:
+                raise InvalidInput(f"value must be at least 0; got {value:g}.")
+            object.__setattr__(self, "value", value)
+        _check.one_of("mechanisms", self.mechanisms, _MECHANISMS)
+        _check.one_of("datasets", self.datasets, _DATASETS)
+        _check.one_of("source", self.source, _SOURCES)
+        if not self.theorem:
+            raise InvalidInput("theorem must name the theorem; got an empty string.")
+        object.__setattr__(self, "assumptions", tuple(map(str, self.assumptions)))
+
+    def sentence(self) -> str:
+        """The bound in words; the number is shown with four digits, rounded down.
+
+        >>> LowerBound(0.011029, "unbiased", "every", "B1", "derived", (), "0.1-zCDP").sentence()
+        'Every unbiased 0.1-zCDP mechanism has error at least 0.01102 on every dataset.'
+        """
+        who = " ".join(f"{_MECHANISMS[self.mechanisms]}{self.promise} mechanism".split())
+        where = _DATASETS[self.datasets]
+        if self.value is None:
+            why = "".join(f" {reason}" for reason in self.assumptions[-1:])
+            return f"No number is proved for every {who} {where} ({self.theorem}).{why}"
+        return f"Every {who} has error at least {_shown(self.value)} {where}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bound as JSON."""
+        return {**vars(self), "assumptions": list(self.assumptions)}
+
+    @classmethod
+    def from_dict(cls, entries: Mapping[str, Any]) -> LowerBound:
+        """The bound that `to_dict` described."""
+        known = {field.name for field in fields(cls)}
+        missing = {"value", "mechanisms", "datasets", "theorem", "source"} - set(entries)
+        if missing or set(entries) - known:
+            odd = sorted(missing or set(entries) - known)
+            raise InvalidInput(f"a lower bound has the fields {sorted(known)}; check {odd}.")
+        return cls(**entries)
+
+
+def _shown(value: float) -> str:
+    four_digits = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
+    return f"{float(four_digits.create_decimal(repr(value))):.4g}"

@@ -1,0 +1,202 @@
+"""What no unbiased mechanism can beat, for means and for sums.
+
+The Hammersley–Chapman–Robbins inequality everywhere: if neighbouring outputs have means apart by
+a vector x, then ⟨θ, x⟩² ≤ (θᵀ Cov θ)·χ² in every direction θ, so the ellipsoid of the covariance
+covers the sensitivity body, and the smallest ellipsoid around the body (Γ_p) bounds the error.
+Errors are (E‖answer − truth‖_p²)^½.
+
+Nikolov and Tang, "General Gaussian Noise Mechanisms and Their Optimality for Unbiased Mean
+Estimation", 2024 (NT24). Proofs with these constants: docs/proofs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+from muhat import _check
+from muhat._rounding import float_at_least
+from muhat.bounds import divergences
+from muhat.bounds.lower_bound import LowerBound
+from muhat.errors import InvalidInput
+from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+
+_NT24 = "Nikolov and Tang 2024, arXiv:2301.13850"
+_ANY = "Bassily, Smith and Thakurta 2014; Steinke and Ullman 2015"
+_RATE_ONLY = "Only the rate is known: the constant of the theorem is not explicit."
+_SUBSTITUTION = "n is public and neighbours replace one record."
+_ADD_REMOVE = "Neighbours add or remove one record."
+_UNBIASED = "The mechanism is unbiased for the {what} of every dataset of records in the domain."
+
+
+def unbiased_mean(
+    gamma: float,
+    *,
+    n: int,
+    privacy: Privacy,
+    contact_pairs: int,
+    contributions: int = 1,
+) -> tuple[LowerBound, ...]:
+    """Lower bounds on the error of unbiased private means of n records, n public.
+
+    Args:
+        gamma: a certified floor of Γ_p(K − K), weights included.
+        n: the number of records.
+        privacy: the promise, about replacing one record.
+        contact_pairs: how many differences x⁺ − x⁻ support the dual measure behind `gamma`.
+        contributions: how many records one person may have.
+
+    >>> every, some = unbiased_mean(40**0.5, n=1000, privacy=ZCDP(rho=0.1), contact_pairs=10)
+    >>> every.sentence()
+    'Every unbiased 0.1-zCDP mechanism has error at least 0.01102 on every dataset.'
+    >>> some.sentence()
+    'Every unbiased 0.1-zCDP mechanism has error at least 0.01344 on some dataset.'
+    """
+    n = _check.count("n", n)
+    pairs = _check.count("contact_pairs", contact_pairs)
+    rows = _check.count("contributions", contributions)
+    width = _nonnegative("gamma", gamma) * min(rows, n) / n
+    assumptions = (_SUBSTITUTION, _UNBIASED.format(what="mean"), *_about(rows))
+    needed = pairs * rows
+    promise = privacy.describe()
+
+    def every(log_divergence: float, theorem: str) -> LowerBound:
+        value = _quotient(width, log_divergence)
+        return LowerBound(
+            value, "unbiased", "every", theorem, "derived", assumptions, promise, _NT24
+        )
+
+    def some(log_divergence: float, theorem: str) -> LowerBound:
+        met = n >= needed
+        value = _quotient(width, log_divergence) if met else None
+        condition = (
+            f"n is at least {needed}, so that the dataset can touch the body at {pairs} "
+            + ("places." if met else f"places; here n is {n}.")
+        )
+        return LowerBound(
+            value, "unbiased", "some", theorem, "derived", (*assumptions, condition), promise, _NT24
+        )
+
+    if isinstance(privacy, PureDP):
+        return (
+            every(divergences.log_two_sided_pure(privacy.epsilon), "B3, every dataset"),
+            some(divergences.log_one_sided_pure(privacy.epsilon), "B3, worst dataset"),
+        )
+    if isinstance(privacy, ApproxDP):
+        pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
+        return (some(pair, "B4, worst dataset"), *_rates(promise, assumptions))
+    rho = _rho(privacy)
+    return (
+        every(divergences.log_two_sided_zcdp(rho), "B1, NT24 Theorem 31 with its constant"),
+        some(divergences.log_one_sided_zcdp(rho), "B2, worst dataset"),
+    )
+
+
+def unbiased_sum(
+    gamma: float, *, privacy: Privacy, contributions: int = 1
+) -> tuple[LowerBound, ...]:
+    """Lower bounds on the error of private sums when one record is added or removed.
+
+    Args:
+        gamma: a certified floor of Γ_p(K ∪ −K), weights included.
+        privacy: the promise, about adding or removing one record.
+        contributions: how many records one person may have.
+
+    For (ε, δ) the bound on every dataset holds for additive noise alone: an unbiased mechanism
+    may hard-code the answer of one dataset at the price of δ.
+
+    >>> (bound,) = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
+    >>> bound.sentence()
+    'Every unbiased 0.1-zCDP mechanism has error at least 4.25 on every dataset.'
+    """
+    rows = _check.count("contributions", contributions)
+    width = _nonnegative("gamma", gamma) * rows
+    assumptions = (_ADD_REMOVE, _UNBIASED.format(what="sum"), *_about(rows))
+    promise = privacy.describe()
+    if isinstance(privacy, ApproxDP):
+        value = _quotient(width, divergences.log_pair_approx(privacy.epsilon, privacy.delta))
+        additive = (
+            _ADD_REMOVE,
+            "The law of the noise is the same for all datasets.",
+            *_about(rows),
+        )
+        worst = LowerBound(
+            value, "unbiased", "some", "B4 for sums", "derived", assumptions, promise, _NT24
+        )
+        return (
+            worst,
+            LowerBound(
+                value, "additive", "every", "B5 for sums", "derived", additive, promise, _NT24
+            ),
+        )
+    divergence = (
+        divergences.log_one_sided_pure(privacy.epsilon)
+        if isinstance(privacy, PureDP)
+        else divergences.log_one_sided_zcdp(_rho(privacy))
+    )
+    theorem = "B3 for sums" if isinstance(privacy, PureDP) else "B2 for sums"
+    return (
+        LowerBound(
+            _quotient(width, divergence),
+            "unbiased",
+            "every",
+            theorem,
+            "derived",
+            assumptions,
+            promise,
+            _NT24,
+        ),
+    )
+
+
+def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]:
+    """What is known for (ε, δ) up to a constant that nobody has written down."""
+    neighbours = assumptions[0]
+    return (
+        LowerBound(
+            None,
+            "unbiased",
+            "some",
+            "NT24 Theorems 36 to 40",
+            "paper",
+            (*assumptions, _RATE_ONLY),
+            promise,
+            _NT24,
+        ),
+        LowerBound(
+            None,
+            "any",
+            "some",
+            "BST14 Theorem 5.5, SU15 Theorem 1.1",
+            "paper",
+            (neighbours, "Records lie in a Euclidean ball.", _RATE_ONLY),
+            promise,
+            _ANY,
+        ),
+    )
+
+
+def _rho(privacy: ZCDP | GDP) -> float:
+    """ρ, or the ρ = μ²/2 that μ-GDP implies."""
+    if isinstance(privacy, ZCDP):
+        return privacy.rho
+    return float_at_least(privacy.amounts[0] / 2)
+
+
+def _about(rows: int) -> tuple[str, ...]:
+    if rows == 1:
+        return ()
+    return (f"One person may have {rows} records, and neighbours may differ in all of them.",)
+
+
+def _quotient(width: float, log_divergence: float) -> float:
+    """width/√divergence, rounded down by more than the rounding errors of both."""
+    value = width * math.exp(-log_divergence / 2) * (1 - 1e-12)
+    return min(value, sys.float_info.max)
+
+
+def _nonnegative(name: str, value: float) -> float:
+    number = _check.real(name, value)
+    if number < 0:
+        raise InvalidInput(f"{name} must be at least 0; got {number:g}.")
+    return number

@@ -1,0 +1,89 @@
+"""How good a plan is against everything possible."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from muhat.bounds import LowerBound
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a plan achieves, beside what no mechanism of a class can beat.
+
+    A function of public parameters alone. A bound whose constant is not known has the value
+    None, and takes no part in the ratios.
+    """
+
+    metric: str
+    p: float
+    error: float
+    method: str
+    bounds: tuple[LowerBound, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        """error / the largest bound that holds on every dataset or on some."""
+        return self._ratio({"every", "some"})
+
+    @property
+    def ratio_every(self) -> float | None:
+        """error / the largest bound that holds on every dataset."""
+        return self._ratio({"every"})
+
+    def _ratio(self, quantifiers: set[str]) -> float | None:
+        known = [
+            bound.value
+            for bound in self.bounds
+            if bound.value is not None and bound.value > 0 and bound.datasets in quantifiers
+        ]
+        return self.error / max(known) if known else None
+
+    def describe(self) -> str:
+        """The certificate in sentences."""
+        lines = [f"{_capital(self.metric)}: {self.error:.4g}."]
+        lines += [bound.sentence() for bound in self.bounds if bound.value is not None]
+        lines.append(self.verdict())
+        return "\n".join(lines)
+
+    def verdict(self) -> str:
+        """One sentence: how close to the best possible."""
+        if self.ratio is None:
+            return "No lower bound with a known constant applies."
+        return f"This is {times(self.ratio)} the least error that is possible for such mechanisms."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as JSON."""
+        return {
+            "metric": self.metric,
+            "p": "inf" if math.isinf(self.p) else self.p,
+            "error": self.error,
+            "method": self.method,
+            "ratio": self.ratio,
+            "ratio_every": self.ratio_every,
+            "bounds": [bound.to_dict() for bound in self.bounds],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Certificate:
+        """The certificate that `to_dict` described."""
+        return cls(
+            fields["metric"],
+            float(fields["p"]),
+            float(fields["error"]),
+            fields["method"],
+            tuple(LowerBound.from_dict(bound) for bound in fields["bounds"]),
+        )
+
+
+def times(ratio: float) -> str:
+    """A ratio as people say it: "within 5.2 % of" or "at most 4.4 times"."""
+    if ratio < 1.995:
+        return f"within {100 * (ratio - 1):.2g} % of"
+    return f"at most {ratio:.3g} times"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

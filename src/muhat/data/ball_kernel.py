@@ -1,0 +1,221 @@
+"""Records onto a ball lattice, whitened or not: clip radially, round, and check in integers.
+
+Only element-wise + − × ÷ √ and comparisons, coordinates in ascending order: a record's bits
+never depend on its neighbours, its place in a batch or the layout. docs/proofs/integers.md
+has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from muhat.data.box_kernel import signed, whole_records
+from muhat.data.columns import Column, FloatArray, Mask
+from muhat.data.exact import Steps, split
+from muhat.domains.lattice import BallLattice
+
+
+class BallKernel:
+    """Puts blocks of records on a ball lattice; holds buffers, so one a thread."""
+
+    def __init__(self, lattice: BallLattice) -> None:
+        size = math.frexp(lattice.clip_radius)[1]
+        # Squares of ordinary radii are safe; others are brought near 1 by a power of two.
+        shift = 0 if abs(size) <= 100 else min(max(-size, -1000), 1000)
+        self._scale = 2.0**shift
+        self._radius = math.ldexp(lattice.clip_radius, shift)
+        grid = math.ldexp(1.0, lattice.exponent + shift)
+        self._magic = 1.5 * 2.0**52 * grid
+        self._bits = int(np.float64(self._magic).view(np.int64))
+        self._limit = _acceptance_limit(lattice, Fraction(grid))
+        self._center = lattice.center
+        self._whitening = lattice.whitening
+        self._space = Workspace(lattice.dim, 0)
+
+    def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
+        """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
+        rounded, counted = self._block(columns, drop)
+        totals = np.add.reduce(rounded.view(np.int64), axis=1).tolist()
+        return [signed(total - rounded.shape[1] * self._bits) for total in totals], counted
+
+    def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
+        """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
+        rounded, _ = self._block(columns, drop)
+        return np.ascontiguousarray(rounded.view(np.int64).T - self._bits)
+
+    def _block(self, columns: Sequence[Column], drop: bool) -> tuple[FloatArray, int]:
+        """The magic sums of every record, shape (d, rows), and how many are counted."""
+        rows = len(columns[0].values)
+        if self._space.rows < rows:
+            self._space = Workspace(len(columns), rows)
+        space = self._space.part(rows)
+        finite = np.isfinite(self._clip_and_round(self._move(columns, space.moved), space))
+        rounded = space.rounded
+        dropped = _invalid_records(columns) if drop else None
+        if not finite.all():
+            odd = np.flatnonzero(~finite)
+            picked = [column.pick(odd) for column in columns]
+            rounded[:, odd] = self._odd_records(picked)
+            if dropped is not None:
+                dropped[odd] = ~whole_records(picked)
+        if dropped is None:
+            return rounded, rows
+        rounded[:, dropped] = self._magic
+        return rounded, rows - int(np.count_nonzero(dropped))
+
+    def _move(self, columns: Sequence[Column], out: FloatArray) -> list[FloatArray]:
+        """Coordinates relative to the centre, scaled and whitened; untouched where they can be."""
+        moved = []
+        for column, center, place in zip(columns, self._center, out, strict=True):
+            values, low = split(column)
+            if center:
+                values = np.subtract(values, center, out=place)
+            if low is not None:
+                values = np.add(values, low, out=place)
+            if self._scale != 1.0:
+                values = np.multiply(values, self._scale, out=place)
+            if column.valid is not None and not column.valid.all():
+                values = np.where(column.valid, values, 0.0)
+            moved.append(values)
+        return moved if self._whitening is None else self._whiten(moved, out)
+
+    def _whiten(self, moved: list[FloatArray], out: FloatArray) -> list[FloatArray]:
+        """y_i = Σ_{j ≤ i} W_ij z_j, j ascending; from the last row up, so that `out` may be z."""
+        assert self._whitening is not None
+        term = np.empty(out.shape[1])
+        for index in range(len(moved) - 1, -1, -1):
+            row = self._whitening[index]
+            total = np.multiply(moved[0], row[0])
+            for weight, values in zip(row[1:], moved[1:], strict=False):
+                np.multiply(values, weight, out=term)
+                np.add(total, term, out=total)
+            out[index] = total
+        return list(out)
+
+    def _clip_and_round(self, moved: list[FloatArray], space: Workspace) -> FloatArray:
+        """Fill `space.rounded` with the magic sums; returns Σ y_j², which shows what is odd."""
+        squares = _sum_of_squares(moved, space.squares, space.term)
+        shrink = np.sqrt(squares, out=space.shrink)
+        np.maximum(shrink, self._radius, out=shrink)
+        np.divide(self._radius, shrink, out=shrink)
+        for values, place in zip(moved, space.rounded, strict=True):
+            np.multiply(values, shrink, out=place)
+        self._round(space)
+        return squares
+
+    def _round(self, space: Workspace) -> None:
+        """Round to the grid; whatever does not provably lie in the integer ball is the centre."""
+        rounded = np.add(space.rounded, self._magic, out=space.rounded)
+        squares = np.subtract(rounded, self._magic, out=space.moved)
+        np.multiply(squares, squares, out=squares)
+        accepted = _halved(squares) <= self._limit
+        if not accepted.all():
+            rounded[:, ~accepted] = self._magic
+
+    def _odd_records(self, columns: Sequence[Column]) -> FloatArray:
+        """Magic sums of the few records with a value that is not finite, or with huge ones."""
+        rows = len(columns[0].values)
+        halves = np.empty((len(columns), rows))
+        for column, center, place in zip(columns, self._center, halves, strict=True):
+            high, low = split(column)
+            # Halves, because x − c itself can overflow; exact but for the tiniest floats.
+            np.subtract(high * 0.5, center * 0.5, out=place)
+            if low is not None:
+                place += low * 0.5
+            place[~column.present()] = 0.0
+        space = Workspace(len(columns), rows)
+        moved = list(np.multiply(halves, 2.0 * self._scale))
+        if self._whitening is not None:
+            moved = self._whiten(moved, space.moved)
+        huge = ~np.isfinite(self._clip_and_round(moved, space))
+        if huge.any():
+            space.rounded[:, huge] = self._huge_records(halves[:, huge])
+        return space.rounded
+
+    def _huge_records(self, halves: FloatArray) -> FloatArray:
+        """Magic sums of records whose squares overflow: only their direction matters."""
+        space = Workspace(*halves.shape)
+        direction = _near_one(halves)
+        if self._whitening is not None:
+            direction = _near_one(np.stack(self._whiten(list(direction), space.moved)))
+        norm = np.sqrt(_sum_of_squares(direction, space.squares, space.term))
+        np.multiply(direction, self._radius / norm, out=space.rounded)
+        self._round(space)
+        return space.rounded
+
+
+class Workspace:
+    """Buffers for blocks of up to `rows` records, allocated once: page faults cost more than √."""
+
+    def __init__(self, dim: int, rows: int) -> None:
+        self._matrices = np.empty((2, dim, rows))
+        self._vectors = np.empty((3, rows))
+        self._assign(rows)
+
+    def _assign(self, rows: int) -> None:
+        self.rows = rows
+        self.moved: FloatArray = self._matrices[0, :, :rows]
+        self.rounded: FloatArray = self._matrices[1, :, :rows]
+        self.squares: FloatArray = self._vectors[0, :rows]
+        self.term: FloatArray = self._vectors[1, :rows]
+        self.shrink: FloatArray = self._vectors[2, :rows]
+
+    def part(self, rows: int) -> Workspace:
+        """The same buffers, cut to fewer records."""
+        part = object.__new__(Workspace)
+        part._matrices, part._vectors = self._matrices, self._vectors
+        part._assign(rows)
+        return part
+
+
+def _sum_of_squares(
+    vectors: Sequence[FloatArray] | FloatArray, total: FloatArray, term: FloatArray
+) -> FloatArray:
+    """total = Σ v_j² over the coordinates, in ascending order, one record an entry."""
+    np.multiply(vectors[0], vectors[0], out=total)
+    for vector in vectors[1:]:
+        np.multiply(vector, vector, out=term)
+        np.add(total, term, out=total)
+    return total
+
+
+def _halved(terms: FloatArray) -> FloatArray:
+    """Σ over the first axis, in place, by adding the second half to the first again and again.
+
+    The proof of acceptance holds for every order of summation, and this one is the fastest.
+    """
+    left = len(terms)
+    while left > 1:
+        half = left // 2
+        np.add(terms[:half], terms[left - half : left], out=terms[:half])
+        left -= half
+    first: FloatArray = terms[0]
+    return first
+
+
+def _near_one(vectors: FloatArray) -> FloatArray:
+    """Each record scaled by the power of two that puts its largest coordinate in [½, 1)."""
+    largest = np.abs(vectors[0])
+    for vector in vectors[1:]:
+        np.maximum(largest, np.abs(vector), out=largest)
+    scaled: FloatArray = np.ldexp(vectors, -np.frexp(largest)[1])
+    return scaled
+
+
+def _invalid_records(columns: Sequence[Column]) -> Mask:
+    invalid = np.zeros(len(columns[0].values), bool)
+    for column in columns:
+        if column.valid is not None:
+            invalid |= ~column.valid
+    return invalid
+
+
+def _acceptance_limit(lattice: BallLattice, grid: Fraction) -> float:
+    """R²g²(1 − (d + 4)u), rounded down: a float sum of squares below it proves Σ q² ≤ R²."""
+    exact = (lattice.radius * grid) ** 2 * (1 - Fraction(lattice.dim + 4, 1 << 53))
+    limit = float(exact)
+    return limit if Fraction(limit) <= exact else math.nextafter(limit, 0.0)

@@ -1,0 +1,94 @@
+"""The one kernel: batches of records in, exact integer sums out.
+
+The sum is the same for every batch split, order, thread count and layout, because every
+record becomes its own integers first, by itself, and integers add exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from muhat import _check
+from muhat.data.ball_kernel import BallKernel
+from muhat.data.box_kernel import BoxKernel
+from muhat.data.columns import Batch, Column, FloatArray, Floats
+from muhat.data.exact import Steps
+from muhat.domains.lattice import BallLattice, Lattice
+
+_BLOCK_VALUES = 1 << 18
+_MOST_ROWS = 1 << 16
+_FEWEST_ROWS = 1 << 10
+_MOST_VALUES = 1 << 22
+_TILE_ROWS = 512
+
+
+class Accumulator:
+    """Adds batches up on a lattice; not shared between threads.
+
+    `total` is Σ q of every coordinate, `rows` the records seen and `counted` those that count:
+    all of them with missing="center", the complete ones with missing="drop".
+    """
+
+    def __init__(self, lattice: Lattice, missing: str = "center") -> None:
+        self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        self._kernel = _kernel(lattice)
+        self._block_rows = _rows_a_block(lattice.dim)
+        self._tile = np.empty((lattice.dim, 0))
+        self.total = [0] * lattice.dim
+        self.rows = 0
+        self.counted = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add the integers of every record of the batch."""
+        self.rows += batch.rows + batch.absent
+        if not self._drop:
+            self.counted += batch.absent
+        # A warning would depend on the data.
+        with np.errstate(all="ignore"):
+            for columns in self._blocks(batch):
+                sums, counted = self._kernel.sums(columns, drop=self._drop)
+                self.counted += counted
+                self.total = [total + part for total, part in zip(self.total, sums, strict=True)]
+
+    def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
+        for start in range(0, batch.rows, self._block_rows):
+            stop = min(start + self._block_rows, batch.rows)
+            if batch.matrix is None:
+                yield [column.part(start, stop) for column in batch.columns]
+            else:
+                yield [Floats(row) for row in self._transposed(batch.matrix[start:stop])]
+
+    def _transposed(self, rows: FloatArray) -> FloatArray:
+        """The block with its coordinates as contiguous rows, shape (d, rows)."""
+        if self._tile.shape[1] < len(rows):
+            self._tile = np.empty((rows.shape[1], len(rows)))
+        tile = self._tile[:, : len(rows)]
+        # In tiles that stay in the first cache, or every line would be fetched d times over.
+        for start in range(0, len(rows), _TILE_ROWS):
+            tile[:, start : start + _TILE_ROWS] = rows[start : start + _TILE_ROWS].T
+        return tile
+
+
+def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> Steps:
+    """q of every record of a batch, shape (rows, d): what the sums are made of.
+
+    For tests and audits: it is data, not a release. Absent records are not listed.
+    """
+    drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+    columns = batch.columns
+    if batch.matrix is not None:
+        columns = [Floats(batch.matrix[:, index]) for index in range(batch.matrix.shape[1])]
+    with np.errstate(all="ignore"):
+        return _kernel(lattice).integers(columns, drop=drop)
+
+
+def _kernel(lattice: Lattice) -> BoxKernel | BallKernel:
+    return BallKernel(lattice) if isinstance(lattice, BallLattice) else BoxKernel(lattice)
+
+
+def _rows_a_block(dim: int) -> int:
+    """Many enough to hide numpy's overhead, few enough to stay in the cache."""
+    rows = min(_BLOCK_VALUES // dim, _MOST_ROWS)
+    return max(rows, min(_FEWEST_ROWS, _MOST_VALUES // dim), 1)

@@ -1,0 +1,154 @@
+"""Sources that speak Arrow: tables, pandas, polars, and any object with `__arrow_c_stream__`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from muhat.data.arrow import batch_of, columns_of, fields_of
+from muhat.data.base import Partition, Source
+from muhat.data.columns import Batch, Column, column_of
+from muhat.data.memory import MemorySource
+from muhat.data.selection import Field, select
+from muhat.errors import InvalidInput
+
+BATCH_ROWS = 1 << 17
+
+
+def open_table(
+    table: Any, columns: object, dim: int | None, length: Callable[[], int] | None = None
+) -> Source:
+    """An Arrow table: its chunks are read where they lie. `length` asks the owner of the data."""
+    selection = select(fields_of(table.schema), columns, dim)
+    chosen = table.select(list(selection.positions))
+
+    def read(start: int, stop: int) -> Iterator[Batch]:
+        for part in chosen.slice(start, stop - start).to_batches(max_chunksize=BATCH_ROWS):
+            yield batch_of(part.columns)
+
+    return MemorySource(
+        selection.columns, selection.types, length or (lambda: int(chosen.num_rows)), read
+    )
+
+
+def open_arrow(data: Any, columns: object, dim: int | None) -> Source:
+    """An Arrow table, record batch, array or chunked array."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    elif isinstance(data, pa.Array | pa.ChunkedArray):
+        data = pa.table({"x": data})
+    return open_table(data, columns, dim)
+
+
+def open_pandas(data: Any, columns: object, dim: int | None) -> Source:
+    """A pandas DataFrame or Series, each column by its own type, nothing converted up front."""
+    frame = data if hasattr(data, "columns") else data.to_frame(str(data.name or "x"))
+    series = [frame.iloc[:, position] for position in range(frame.shape[1])]
+    fields = [_pandas_field(str(name), one) for name, one in zip(frame.columns, series, strict=True)]
+    selection = select(fields, columns, dim)
+    readers = [_pandas_reader(series[position]) for position in selection.positions]
+
+    def read(start: int, stop: int) -> Iterator[Batch]:
+        parts = [column for reader in readers for column in reader(start, stop)]
+        yield Batch(stop - start, parts)
+
+    return MemorySource(selection.columns, selection.types, lambda: len(data), read)
+
+
+def open_polars(data: Any, columns: object, dim: int | None) -> Source:
+    """A polars DataFrame or Series; numeric columns are shared with Arrow, not copied."""
+    if hasattr(data, "collect"):
+        raise InvalidInput("data must not be lazy: collect it first, data.collect().")
+    frame = data if hasattr(data, "columns") else data.to_frame()
+    return open_table(frame.to_arrow(), columns, dim, lambda: len(data))
+
+
+def open_stream(data: Any, columns: object, dim: int | None) -> Source:
+    """Any object with `__arrow_c_stream__` that hands out a new stream every time."""
+    return StreamSource(data, columns, dim)
+
+
+class StreamSource(Source):
+    """Records behind the Arrow stream protocol, asked for again on every pass."""
+
+    def __init__(self, data: Any, columns: object, dim: int | None) -> None:
+        self._data = data
+        # A one-shot reader would fail or come back empty the second time: ask twice now.
+        schema = self._reader().schema
+        if not self._reader().schema.equals(schema):
+            raise InvalidInput("data must offer the same columns every time it is read.")
+        selection = select(fields_of(schema), columns, dim)
+        self.columns, self.types = selection.columns, selection.types
+        self._positions = selection.positions
+        self._rows: int | None = None
+
+    def rows(self) -> int:
+        """By a pass over the stream, once."""
+        if self._rows is None:
+            self._rows = sum(batch.num_rows for batch in self._reader())
+        return self._rows
+
+    def partitions(self) -> Sequence[Partition]:
+        """One: a stream has no parts that could be read by themselves."""
+
+        def batches() -> Iterator[Batch]:
+            for part in self._reader():
+                yield batch_of(part.column(position) for position in self._positions)
+
+        return [Partition(0, batches)]
+
+    def check_unchanged(self) -> None:
+        """Nothing to compare but the rows, which the engine does after each pass."""
+
+    def _reader(self) -> Any:
+        import pyarrow as pa
+
+        reader = None
+        try:
+            reader = pa.RecordBatchReader.from_stream(self._data)
+        except Exception:
+            reader = None
+        if reader is None:
+            raise InvalidInput(
+                "data must be readable more than once: this object did not offer an Arrow stream "
+                "again. Read it into a table or a file first."
+            )
+        return reader
+
+
+def _pandas_field(name: str, series: Any) -> Field:
+    """What a column is, from its dtype and an empty slice: no value is looked at."""
+    if isinstance(series.dtype, np.dtype):
+        numeric = series.dtype.kind in "fiub" and series.dtype.itemsize <= 8
+        return Field(name, str(series.dtype), int(numeric))
+    import pyarrow as pa
+
+    try:
+        empty = pa.array(series.iloc[:0])
+    except (pa.ArrowException, TypeError):
+        return Field(name, str(series.dtype), 0)
+    (field,) = fields_of(pa.schema([pa.field(name, empty.type)]))
+    return field
+
+
+def _pandas_reader(series: Any) -> Callable[[int, int], list[Column]]:
+    if isinstance(series.dtype, np.dtype):
+        values = series.to_numpy()
+        return lambda start, stop: [column_of(values[start:stop])]
+
+    def read(start: int, stop: int) -> list[Column]:
+        import pyarrow as pa
+
+        array = pa.array(series.iloc[start:stop], from_pandas=True)
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        if len(chunks) != 1:
+            array = pa.concat_arrays(chunks)
+        else:
+            array = chunks[0]
+        return columns_of(array)
+
+    return read

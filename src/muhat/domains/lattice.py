@@ -1,0 +1,306 @@
+"""The integers a record becomes: a public grid inside a domain, shared by plan and kernel.
+
+A lattice is made of public integers only. The plan computes the sensitivity on it, the kernel
+puts every record on it, so no rounding direction in between can matter for privacy.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from muhat import _check
+from muhat.errors import InvalidInput
+
+BITS = 45
+"""A record's integers are at most 2^45 in size, and at least 2^44 at the far end."""
+
+SMALLEST_EXPONENT = -1125
+LARGEST_CENTER = 1 << 1000
+
+Number = float | Fraction
+
+
+@dataclass(frozen=True)
+class BoxLattice:
+    """Integers q with lower ≤ q ≤ upper that stand for the points center + q·2^exponents.
+
+    Every coordinate has its own grid 2^exponent, fine enough that the farther end is between
+    2^44 and 2^45 steps away from the centre, and a centre that is a whole multiple of the grid
+    (`center_units`), so integers and short binary fractions are kept without any error. A
+    coordinate of zero width has lower = upper = 0.
+
+    >>> lattice = BoxLattice.around([0.0], [1.0])
+    >>> lattice.exponents, lattice.center, lattice.upper == (2**45,)
+    ((-46,), (0.5,), True)
+    """
+
+    exponents: tuple[int, ...]
+    center_units: tuple[int, ...]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        lengths = {
+            len(part) for part in (self.exponents, self.center_units, self.lower, self.upper)
+        }
+        if lengths == {0} or len(lengths) != 1:
+            raise InvalidInput("a box lattice needs one exponent, centre and range a coordinate.")
+        for low, high in zip(self.lower, self.upper, strict=True):
+            if not -(1 << BITS) <= low <= 0 <= high <= 1 << BITS:
+                raise InvalidInput(
+                    "lattice bounds must satisfy -2^45 <= lower <= 0 <= upper <= 2^45."
+                )
+
+    @classmethod
+    def around(
+        cls,
+        lower: Iterable[Number],
+        upper: Iterable[Number],
+        origin: Iterable[Number] | None = None,
+    ) -> BoxLattice:
+        """The lattice of the box [lower, upper], centred on `origin` (default: the midpoint).
+
+        Bounds are floats, integers of any size or fractions, one a coordinate; bounds that
+        are not on the grid are rounded to it, half to even. The centre is the origin rounded
+        to a float on the grid. Refused: bounds that are reversed or not finite, beyond the
+        range of floats, closer together than 2^-1081, or closer than 2^-955 of their size.
+        """
+        lows = [_exact("lower", value) for value in lower]
+        highs = [_exact("upper", value) for value in upper]
+        if not lows or len(lows) != len(highs):
+            raise InvalidInput("lower and upper must have one number a coordinate, at least one.")
+        if origin is None:
+            origins = [(low + high) / 2 for low, high in zip(lows, highs, strict=True)]
+        else:
+            origins = [_exact("origin", value) for value in origin]
+            if len(origins) != len(lows):
+                raise InvalidInput("origin must have as many coordinates as the bounds.")
+        parts = [_coordinate(*ends) for ends in zip(lows, highs, origins, strict=True)]
+        exponents, centers, lower_units, upper_units = zip(*parts, strict=True)
+        return cls(exponents, centers, lower_units, upper_units)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.exponents)
+
+    @property
+    def grid(self) -> tuple[Fraction, ...]:
+        """The step 2^exponent of every coordinate."""
+        return tuple(_power_of_two(exponent) for exponent in self.exponents)
+
+    @property
+    def center(self) -> tuple[float, ...]:
+        """The point that q = 0 stands for; exact, but for a constant integer beyond 2^53."""
+        return tuple(
+            float(units * _power_of_two(exponent))
+            for units, exponent in zip(self.center_units, self.exponents, strict=True)
+        )
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """upper − lower: how far one record can move a coordinate, in steps."""
+        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Integers only, so that a digest of it is stable."""
+        return {
+            "kind": "box",
+            "exponents": list(self.exponents),
+            "center_units": list(self.center_units),
+            "lower": list(self.lower),
+            "upper": list(self.upper),
+        }
+
+
+@dataclass(frozen=True)
+class BallLattice:
+    """Integer vectors q with Σ q_j² ≤ radius², standing for center + q·2^exponent.
+
+    `clip_radius` is the float radius that records are clipped to, `radius` the integer one that
+    contains every record's integers, rounding included.
+
+    With `whitening` W (lower triangular, row i has i + 1 entries) the integers live in the
+    whitened coordinates y = W(x − center) instead, where the ball has radius 1.
+
+    >>> BallLattice.around([0.0, 0.0], 1.0).radius == 2**44 + 2
+    True
+    """
+
+    center: tuple[float, ...]
+    clip_radius: float
+    whitening: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", _floats("center", self.center))
+        object.__setattr__(self, "clip_radius", _check.positive("radius", self.clip_radius))
+        if self.whitening is not None:
+            object.__setattr__(self, "whitening", _triangle(self.whitening, self.dim))
+
+    @classmethod
+    def around(cls, center: Sequence[float], radius: float) -> BallLattice:
+        """The lattice of the ball of this centre and radius (any positive float)."""
+        return cls(tuple(center), radius)
+
+    @classmethod
+    def whitened(
+        cls, center: Sequence[float], inverse_factor: Sequence[Sequence[float]]
+    ) -> BallLattice:
+        """The lattice of {x : ‖W(x − center)‖ ≤ 1} for a lower triangular W.
+
+        Row i of W is read up to its diagonal; a non-zero entry above it is refused.
+        """
+        return cls(tuple(center), 1.0, tuple(tuple(row) for row in inverse_factor))
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.center)
+
+    @property
+    def exponent(self) -> int:
+        """The grid is 2^exponent, which puts clip_radius/2^exponent in [2^44, 2^45)."""
+        return math.frexp(self.clip_radius)[1] - BITS
+
+    @property
+    def grid(self) -> Fraction:
+        """The step 2^exponent."""
+        return _power_of_two(self.exponent)
+
+    @property
+    def radius(self) -> int:
+        """R = ⌈(r/g)(1 + (2d + 12)u) + √d/2⌉ + 1 with u = 2⁻⁵³: no honest record lies outside.
+
+        docs/proofs/integers.md shows why.
+        """
+        steps = Fraction(self.clip_radius) / self.grid
+        inflated = steps * (1 + Fraction(2 * self.dim + 12, 1 << 53))
+        return math.ceil(inflated + _root_upwards(self.dim) / 2) + 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Integers, and floats as hexadecimal text, so that a digest of it is stable."""
+        whitening = self.whitening
+        return {
+            "kind": "ball",
+            "exponent": self.exponent,
+            "radius": self.radius,
+            "clip_radius": self.clip_radius.hex(),
+            "center": [value.hex() for value in self.center],
+            "whitening": whitening and [[value.hex() for value in row] for row in whitening],
+        }
+
+
+Lattice = BoxLattice | BallLattice
+
+
+def round_half_even(numerator: int, denominator: int) -> int:
+    """numerator/denominator (denominator > 0) to the nearest integer, ties to even."""
+    quotient, remainder = divmod(numerator, denominator)
+    twice = 2 * remainder
+    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
+
+
+def _coordinate(low: Fraction, high: Fraction, origin: Fraction) -> tuple[int, int, int, int]:
+    """Exponent, centre, lower and upper of one coordinate, in steps."""
+    if not low <= high:
+        raise InvalidInput("lower must not exceed upper in any coordinate.")
+    if not low <= origin <= high:
+        raise InvalidInput("origin must lie between lower and upper in every coordinate.")
+    if low == high:
+        return _constant(low)
+    exponent = _bit_length(max(high - origin, origin - low)) - BITS
+    while True:
+        if exponent < SMALLEST_EXPONENT:
+            raise InvalidInput("lower and upper are too close together: less than 2^-1081 apart.")
+        center = _on_grid(origin, exponent)
+        if abs(center) > LARGEST_CENTER:
+            raise InvalidInput("lower and upper are too close together for their size.")
+        lower = min(_steps(low, exponent) - center, 0)
+        upper = max(_steps(high, exponent) - center, 0)
+        if max(-lower, upper) <= 1 << BITS:
+            return exponent, center, lower, upper
+        # Rounding a large origin to a float can push an end beyond 2^45: a coarser grid fits.
+        exponent += 1
+
+
+def _constant(value: Fraction) -> tuple[int, int, int, int]:
+    """A coordinate of zero width: exact for integers and floats, else the nearest float."""
+    if value.denominator & (value.denominator - 1):
+        value = Fraction(float(value))
+    exponent = 1 - value.denominator.bit_length()
+    return exponent, value.numerator, 0, 0
+
+
+def _on_grid(origin: Fraction, exponent: int) -> int:
+    """The origin in steps, rounded to the grid and, where floats are coarser, to a float."""
+    units = _steps(origin, exponent)
+    excess = max(units.bit_length() - 53, -1074 - exponent)
+    if excess > 0:
+        units = round_half_even(units, 1 << excess) << excess
+    return units
+
+
+def _steps(value: Fraction, exponent: int) -> int:
+    scaled = value / _power_of_two(exponent)
+    return round_half_even(scaled.numerator, scaled.denominator)
+
+
+def _bit_length(size: Fraction) -> int:
+    """The smallest b with size ≤ 2^b, for a size above zero."""
+    bits = size.numerator.bit_length() - size.denominator.bit_length() + 1
+    while size <= _power_of_two(bits - 1):
+        bits -= 1
+    return bits
+
+
+def _power_of_two(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def _root_upwards(dim: int) -> Fraction:
+    """√dim, exact for squares, else from above within 2^-32."""
+    shifted = dim << 64
+    root = math.isqrt(shifted)
+    return Fraction(root + (root * root != shifted), 1 << 32)
+
+
+def _exact(name: str, value: object) -> Fraction:
+    """A public bound as the exact rational it is."""
+    if isinstance(value, numbers.Integral):
+        exact = Fraction(operator.index(value))
+    elif isinstance(value, Fraction):
+        exact = value
+    else:
+        exact = Fraction(_check.real(name, value))
+    try:
+        float(exact)
+    except OverflowError:
+        raise InvalidInput(f"{name} must lie within the range of floats, about ±1.8e308.") from None
+    return exact
+
+
+def _floats(name: str, values: Iterable[object]) -> tuple[float, ...]:
+    numbers_ = tuple(_check.real(name, value) for value in values)
+    if not numbers_:
+        raise InvalidInput(f"{name} must have at least one coordinate.")
+    return numbers_
+
+
+def _triangle(rows: Sequence[Sequence[float]], dim: int) -> tuple[tuple[float, ...], ...]:
+    if len(rows) != dim:
+        raise InvalidInput("inverse_factor must have one row a coordinate.")
+    triangle = []
+    for index, row in enumerate(rows):
+        entries = _floats("inverse_factor", row)
+        if len(entries) not in (index + 1, dim) or any(entries[index + 1 :]):
+            raise InvalidInput("inverse_factor must be square and lower triangular.")
+        if entries[index] == 0:
+            raise InvalidInput("inverse_factor must have no zero on its diagonal.")
+        triangle.append(entries[: index + 1])
+    return tuple(triangle)
