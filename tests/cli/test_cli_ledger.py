@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from muhat import GDP, ZCDP, ApproxDP, PureDP
-from muhat._cli.ledger import ledger as group
+from muhat.cli.ledger import ledger as group
 from muhat.ledger import Ledger
 
-PROGRAM = "from muhat._cli.ledger import ledger; ledger(prog_name='muhat ledger')"
+PROGRAM = "from muhat.cli.ledger import ledger; ledger(prog_name='muhat ledger')"
 CANARY = "CANARY-8675309"
 
 

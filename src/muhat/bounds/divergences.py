@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from muhat._rounding import as_typed
+from muhat.privacy.rounding import as_typed
 
 
 def log_one_sided_zcdp(rho: float) -> float:

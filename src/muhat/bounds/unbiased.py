@@ -15,11 +15,11 @@ import math
 import sys
 
 from muhat import _check
-from muhat._rounding import float_at_least
 from muhat.bounds import divergences
 from muhat.bounds.lower_bound import LowerBound
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+from muhat.privacy.rounding import float_at_least
 
 _NT24 = "Nikolov and Tang 2024, arXiv:2301.13850"
 _ANY = "Bassily, Smith and Thakurta 2014; Steinke and Ullman 2015"

@@ -31,6 +31,11 @@ class Source(ABC):
         """The number of coordinates a record has."""
         return len(self.columns)
 
+    @property
+    @abstractmethod
+    def known_rows(self) -> int | None:
+        """The number of records if it is known without another look, else None."""
+
     @abstractmethod
     def rows(self) -> int:
         """How many records there are: from metadata, or by counting lines."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from muhat.data.base import Partition, Source
-from muhat.data.kernel import Accumulator
+from muhat.data.base import Source
 from muhat.data.progress import Progress
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -58,3 +53,50 @@ def exact_sums(
         raise DataChanged("the data have changed their length since they were counted.")
     total = tuple(sum(parts) for parts in zip(*(each.total for each in accumulators), strict=True))
     return Sums(total, sum(each.counted for each in accumulators))
+
+
+class _Queue:
+    """Partitions handed out one at a time; empty for everyone as soon as one of them failed."""
+
+    def __init__(self, partitions: list[Partition]) -> None:
+        self._partitions = iter(partitions)
+        self._lock = threading.Lock()
+        self.failed = False
+
+    def take(self) -> Partition | None:
+        with self._lock:
+            return None if self.failed else next(self._partitions, None)
+
+
+def _run(
+    work: _Queue, lattice: Lattice, missing: str, workers: int, progress: Progress
+) -> list[Accumulator]:
+    accumulators = [Accumulator(lattice, missing) for _ in range(workers)]
+
+    def drain(accumulator: Accumulator) -> None:
+        try:
+            while (partition := work.take()) is not None:
+                for batch in partition.batches():
+                    accumulator.add(batch)
+                progress.advance(partition.size)
+        except Exception:
+            work.failed = True
+
+    if workers == 1:
+        drain(accumulators[0])
+        return accumulators
+    with ThreadPoolExecutor(workers, thread_name_prefix="muhat") as pool:
+        try:
+            for future in [pool.submit(drain, accumulator) for accumulator in accumulators]:
+                future.result()
+        except BaseException:
+            work.failed = True
+            raise
+    return accumulators
+
+
+def _threads() -> int:
+    available = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        available = len(os.sched_getaffinity(0))
+    return min(MOST_THREADS, available)

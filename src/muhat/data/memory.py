@@ -39,13 +39,18 @@ class MemorySource(Source):
         self._opened_with = length()
         self._read = read
 
+    @property
+    def known_rows(self) -> int | None:
+        """The length it was opened with."""
+        return self._opened_with
+
     def rows(self) -> int:
         """The length."""
         return self._opened_with
 
     def partitions(self) -> Sequence[Partition]:
         """Slices of about a million values."""
-        step = max(PARTITION_VALUES // self.dim, 1)
+        step = max(PARTITION_VALUES // max(self.dim, 1), 1)
         return [
             self._partition(start, min(start + step, self._opened_with))
             for start in range(0, self._opened_with, step)
@@ -54,7 +59,9 @@ class MemorySource(Source):
     def check_unchanged(self) -> None:
         """The length is all that an object in memory can be asked for."""
         if self._length() != self._opened_with:
-            raise DataChanged("the data in memory have changed their length since they were opened.")
+            raise DataChanged(
+                "the data in memory have changed their length since they were opened."
+            )
 
     def _partition(self, start: int, stop: int) -> Partition:
         return Partition((stop - start) * self.dim * 8, lambda: self._read(start, stop))

@@ -28,19 +28,30 @@ class Selection:
     types: tuple[str, ...]
 
 
-def select(fields: Sequence[Field], columns: object, dim: int | None) -> Selection:
-    """The columns asked for, or InvalidInput. None means all numeric ones, if they are `dim`."""
+def select(
+    fields: Sequence[Field], columns: object, dim: int | None, *, names_are_public: bool = True
+) -> Selection:
+    """The columns asked for, or InvalidInput. None means all numeric ones, if they are `dim`.
+
+    With dim=None any number will do, also none at all: then there is only something to count.
+    Names that may be values (a CSV file whose first line looks like data) are never shown.
+    """
     names = [field.name for field in fields]
     if columns is None:
+        if not names_are_public and dim is not None:
+            raise InvalidInput(
+                "columns must be named: the first line of the file looks like data. "
+                "A CSV file must begin with a header."
+            )
         positions = [index for index, field in enumerate(fields) if field.width]
         found = sum(fields[index].width for index in positions)
-        if not positions or (dim is not None and found != dim):
+        if dim is not None and found != dim:
             raise InvalidInput(
                 f"columns must be named: the data have {_numeric(found)} and the domain "
-                f"has dimension {dim or 'at least 1'}. The columns are {_listed(names)}."
+                f"has dimension {dim}. The columns are {_listed(names)}."
             )
         return _selection(fields, positions)
-    positions = [_position(name, names) for name in _as_names(columns)]
+    positions = [_position(name, names, names_are_public) for name in _as_names(columns)]
     repeated = [names[index] for index, times in Counter(positions).items() if times > 1]
     if repeated:
         raise InvalidInput(f"columns must not repeat a name; got {repeated[0]!r:.80} twice.")
@@ -88,12 +99,17 @@ def _as_names(columns: object) -> list[str]:
     return names
 
 
-def _position(name: str, names: Sequence[str]) -> int:
+def _position(name: str, names: Sequence[str], names_are_public: bool) -> int:
     count = names.count(name)
     if count == 1:
         return names.index(name)
     if count:
         raise InvalidInput(f"column {name!r:.80} occurs more than once in the data; rename one.")
+    if not names_are_public:
+        raise InvalidInput(
+            f"column {name!r:.80} is not in the first line of the file, which looks like data. "
+            "A CSV file must begin with a header."
+        )
     raise InvalidInput(
         f"column {name!r:.80} is not in the data."
         + (_check.did_you_mean(name, names) or f" The columns are {_listed(names)}.")

@@ -33,6 +33,13 @@ def open_table(
     )
 
 
+def is_arrow(data: object) -> bool:
+    """Whether it is Arrow data that lie in memory."""
+    import pyarrow as pa
+
+    return isinstance(data, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray)
+
+
 def open_arrow(data: Any, columns: object, dim: int | None) -> Source:
     """An Arrow table, record batch, array or chunked array."""
     import pyarrow as pa
@@ -48,7 +55,9 @@ def open_pandas(data: Any, columns: object, dim: int | None) -> Source:
     """A pandas DataFrame or Series, each column by its own type, nothing converted up front."""
     frame = data if hasattr(data, "columns") else data.to_frame(str(data.name or "x"))
     series = [frame.iloc[:, position] for position in range(frame.shape[1])]
-    fields = [_pandas_field(str(name), one) for name, one in zip(frame.columns, series, strict=True)]
+    fields = [
+        _pandas_field(str(name), one) for name, one in zip(frame.columns, series, strict=True)
+    ]
     selection = select(fields, columns, dim)
     readers = [_pandas_reader(series[position]) for position in selection.positions]
 
@@ -86,10 +95,20 @@ class StreamSource(Source):
         self._positions = selection.positions
         self._rows: int | None = None
 
+    @property
+    def known_rows(self) -> int | None:
+        """The number of records once it has been counted."""
+        return self._rows
+
     def rows(self) -> int:
         """By a pass over the stream, once."""
         if self._rows is None:
-            self._rows = sum(batch.num_rows for batch in self._reader())
+            try:
+                self._rows = sum(batch.num_rows for batch in self._reader())
+            except Exception:
+                self._rows = None
+        if self._rows is None:
+            raise InvalidInput("data could not be read to the end.")
         return self._rows
 
     def partitions(self) -> Sequence[Partition]:

@@ -1,0 +1,47 @@
+"""The command line: parses, calls the library, prints.
+
+Each command lives in its own module of `muhat.cli` and is imported when it is called, so that
+`muhat --help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from muhat import __version__
+from muhat.cli.errors import FriendlyGroup
+
+COMMANDS = {
+    "mean": ("muhat.cli.mean", "Release a private mean of columns of files."),
+    "plan": ("muhat.cli.mean", "Show what a private mean would cost; no data is read."),
+    "ledger": ("muhat.cli.ledger", "Keep account of the privacy loss that was spent."),
+    "check": ("muhat.cli.check", "Look at files as their owner (not private)."),
+    "demo": ("muhat.cli.demo", "The main job on data that ship with the package."),
+}
+
+
+class LazyGroup(FriendlyGroup):
+    """Knows its commands by name and imports one only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(module), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, epilog="Example: muhat demo")
+@click.version_option(__version__, prog_name="muhat")
+def main() -> None:
+    """Private means with the least noise, exact arithmetic and a certificate."""

@@ -1,0 +1,81 @@
+"""`muhat mean` and `muhat plan`: release a private mean, or see what it would cost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from muhat.cli.options import column_names, domain_from, ordered, plan_options, promise_from
+from muhat.errors import InvalidInput
+
+
+@click.command(
+    epilog="Example: muhat mean salaries.csv --columns salary,age --bounds salary=0:200000 "
+    "--bounds age=16:90 --epsilon 1 --delta 1e-6 --ledger budget.db"
+)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@plan_options
+def mean(files: tuple[str, ...], ledger: str | None, as_json: bool, **options: Any) -> None:
+    """Release the private mean of columns of CSV, Parquet or Arrow FILES."""
+    from muhat.planning.shortcuts import COUNTED
+    from muhat.planning.shortcuts import mean as release_mean
+
+    arguments = _arguments(**options)
+    if arguments["n"] is None and not options["secret_n"]:
+        arguments["n"] = COUNTED
+    release = release_mean(files[0] if len(files) == 1 else list(files), ledger=ledger, **arguments)
+    click.echo(release.to_json() if as_json else repr(release))
+    if ledger is None:
+        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+
+
+@click.command(
+    epilog="Example: muhat plan --bounds salary=0:200000 --bounds age=16:90 --n 10000 "
+    "--epsilon 1 --delta 1e-6"
+)
+@plan_options
+def plan(as_json: bool, **options: Any) -> None:
+    """Show what a private mean would cost and how good it would be; no data is read."""
+    from muhat.planning.planners import plan_mean
+
+    arguments = _arguments(**options)
+    if arguments["n"] is None and not options["secret_n"]:
+        raise InvalidInput("a plan needs the number of rows: --n N, or --secret-n.")
+    arguments.pop("columns")
+    planned = plan_mean(**arguments)
+    click.echo(
+        json.dumps(planned.to_dict(), indent=2, ensure_ascii=False)
+        if as_json
+        else planned.describe()
+    )
+
+
+def _arguments(
+    *,
+    columns: str | None,
+    bounds: tuple[str, ...],
+    ball: str | None,
+    n: int | None,
+    secret_n: bool,
+    p: float,
+    missing: str,
+    contributions: int,
+    **promise: float | None,
+) -> dict[str, Any]:
+    """The library's arguments for a command's options."""
+    if n is not None and secret_n:
+        raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
+    names = column_names(columns)
+    domain = domain_from(bounds, ball, names)
+    return {
+        "columns": ordered(domain, names),
+        "domain": domain,
+        "n": n,
+        "privacy": promise_from(**promise),
+        "p": p,
+        "missing": missing,
+        "contributions": contributions,
+    }

@@ -1,0 +1,186 @@
+"""Paths, globs and lists of files as one source; what a file was when it was opened."""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from muhat.data.base import Partition, Source
+from muhat.data.selection import Field, select
+from muhat.errors import DataChanged, InvalidInput
+
+T = TypeVar("T")
+
+KINDS = ".parquet, .csv, .csv.gz, .arrow, .feather"
+
+
+class File(ABC):
+    """One file of a known kind, opened as far as its schema and no further."""
+
+    fields: list[Field]
+    known_rows: int | None = None
+    names_are_public = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened_as = self._fingerprint()
+
+    @abstractmethod
+    def count_rows(self) -> int:
+        """How many records the file holds."""
+
+    @abstractmethod
+    def partitions(self, positions: Sequence[int]) -> list[Partition]:
+        """Units of work that read the fields at these positions, in this order."""
+
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if size, time or identity of the file are not what they were."""
+        try:
+            now = self._fingerprint()
+        except InvalidInput:
+            now = None
+        if now != self._opened_as:
+            raise DataChanged(f"{_shown(self.path)} has changed since it was opened.")
+
+    def _fingerprint(self) -> tuple[int, ...]:
+        status = None
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            status = None
+        if status is None:
+            raise InvalidInput(f"{_shown(self.path)} cannot be read. Is the path right?")
+        return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._opened_as[0]
+
+
+class FilesSource(Source):
+    """Some files with the same columns, read one after another in the order of their paths."""
+
+    def __init__(self, files: Sequence[File], columns: object, dim: int | None) -> None:
+        first = files[0]
+        selection = select(
+            first.fields, columns, dim, names_are_public=all(f.names_are_public for f in files)
+        )
+        self.columns, self.types = selection.columns, selection.types
+        self._files = files
+        self._positions = [
+            [_same_field(first, position, file) for position in selection.positions]
+            for file in files
+        ]
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of records if every file has been counted."""
+        counts = [file.known_rows for file in self._files]
+        return None if None in counts else sum(count or 0 for count in counts)
+
+    def rows(self) -> int:
+        """From metadata for Parquet and Arrow files, by counting lines for CSV."""
+        for file in self._files:
+            file.check_unchanged()
+            if file.known_rows is None:
+                file.known_rows = unless_unreadable(file.path, file.count_rows)
+            file.check_unchanged()
+        return self.known_rows or 0
+
+    def partitions(self) -> Sequence[Partition]:
+        """Row groups, record batches or byte ranges of every file."""
+        pairs = zip(self._files, self._positions, strict=True)
+        return [part for file, positions in pairs for part in file.partitions(positions)]
+
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if any file is not what it was."""
+        for file in self._files:
+            file.check_unchanged()
+
+
+def open_files(data: object, columns: object, dim: int | None) -> Source:
+    """A path, a glob, or a list of paths."""
+    if isinstance(data, str | os.PathLike):
+        paths = _expand(os.fspath(data))
+    else:
+        paths = [Path(os.fspath(path)) for path in data]  # type: ignore[attr-defined]
+        for index, path in enumerate(paths):
+            # A list of strings may be data by mistake: say nothing of what is in it.
+            if _opener(path) is None:
+                raise InvalidInput(f"data[{index}] must be a path that ends in {KINDS}.")
+    return FilesSource([_open(path) for path in paths], columns, dim)
+
+
+def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
+    """The result of `read`, or InvalidInput that says nothing of why: readers quote cells."""
+    try:
+        return read()
+    except InvalidInput:
+        raise
+    except Exception:
+        pass
+    raise InvalidInput(f"{_shown(path)} cannot be read: it is damaged or not what its name says.")
+
+
+def _expand(text: str) -> list[Path]:
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise InvalidInput(
+            f"{_shown(path)} is a directory. Name its files: {_shown(path / '*.parquet')}."
+        )
+    if path.exists():
+        return [path]
+    if not glob.has_magic(text):
+        raise InvalidInput(f"{_shown(path)} does not exist.")
+    found = sorted(glob.glob(str(path), recursive=True))
+    if not found:
+        raise InvalidInput(f"no file matches {_shown(path)}.")
+    return [Path(name) for name in found]
+
+
+def _open(path: Path) -> File:
+    opener = _opener(path)
+    if opener is None:
+        raise InvalidInput(f"{_shown(path)} must end in one of {KINDS}.")
+    if path.is_dir():
+        raise InvalidInput(f"{_shown(path)} is a directory, not a file.")
+    if not path.exists():
+        raise InvalidInput(f"{_shown(path)} does not exist.")
+    return unless_unreadable(path, lambda: opener(path))
+
+
+def _opener(path: Path) -> Callable[[Path], File] | None:
+    from muhat.data.csv_file import CsvFile
+    from muhat.data.ipc import IpcFile
+    from muhat.data.parquet import ParquetFile
+
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return CsvFile
+    if name.endswith((".parquet", ".pq")):
+        return ParquetFile
+    return IpcFile if name.endswith((".arrow", ".feather", ".ipc")) else None
+
+
+def _same_field(first: File, position: int, other: File) -> int:
+    """Where the other file keeps a field of the first, or InvalidInput."""
+    wanted = first.fields[position]
+    names = [field.name for field in other.fields]
+    if sorted(names) != sorted(field.name for field in first.fields):
+        raise InvalidInput(f"{_shown(other.path)} has other columns than {_shown(first.path)}.")
+    found = other.fields[names.index(wanted.name)]
+    if found.width != wanted.width:
+        raise InvalidInput(
+            f"column {wanted.name!r:.80} has type {found.type:.60} in {_shown(other.path)} "
+            f"and {wanted.type:.60} in {_shown(first.path)}."
+        )
+    return names.index(wanted.name)
+
+
+def _shown(path: Path) -> str:
+    return f"{str(path)!r:.200}"

@@ -1,0 +1,62 @@
+"""Parquet files: a few row groups are a unit of work, decoded batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from muhat.data.arrow import batch_of, fields_of
+from muhat.data.base import Partition
+from muhat.data.columns import Batch
+from muhat.data.files import File
+
+_PARTITION_BYTES = 1 << 24
+_BATCH_VALUES = 1 << 20
+_MOST_BATCH_ROWS = 1 << 16
+
+
+class ParquetFile(File):
+    """One Parquet file; its footer is read once and kept."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        super().__init__(path)
+        with pq.ParquetFile(path) as file:
+            self._metadata = file.metadata
+            self.fields = fields_of(file.schema_arrow)
+        self.known_rows = self._metadata.num_rows
+
+    def count_rows(self) -> int:
+        """From the footer."""
+        return int(self._metadata.num_rows)
+
+    def partitions(self, positions: Sequence[int]) -> list[Partition]:
+        """Row groups in order, small ones together."""
+        parts: list[Partition] = []
+        groups: list[int] = []
+        size = 0
+        for group in range(self._metadata.num_row_groups):
+            groups.append(group)
+            size += self._metadata.row_group(group).total_byte_size
+            if size >= _PARTITION_BYTES:
+                parts.append(self._partition(groups, positions, size))
+                groups, size = [], 0
+        if groups:
+            parts.append(self._partition(groups, positions, size))
+        return parts
+
+    def _partition(self, groups: list[int], positions: Sequence[int], size: int) -> Partition:
+        names = [self.fields[position].name for position in positions]
+        width = sum(self.fields[position].width for position in positions)
+        return Partition(size, lambda: self._batches(groups, names, width))
+
+    def _batches(self, groups: list[int], names: list[str], width: int) -> Iterator[Batch]:
+        import pyarrow.parquet as pq
+
+        rows = max(min(_BATCH_VALUES // max(width, 1), _MOST_BATCH_ROWS), 1)
+        options: dict[str, Any] = {"use_threads": False, "columns": names, "batch_size": rows}
+        with pq.ParquetFile(self.path, metadata=self._metadata, pre_buffer=False) as file:
+            for part in file.iter_batches(row_groups=groups, **options):
+                yield batch_of(part.column(name) for name in names)

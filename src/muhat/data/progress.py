@@ -1,0 +1,62 @@
+"""A progress bar for long passes: per cent of bytes, on a terminal, never a row count."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+PATIENCE_SECONDS = 2.0
+
+
+class Progress:
+    """Shows itself on stderr once the work has taken two seconds; safe to call from threads."""
+
+    def __init__(self, size: int, *, show: bool = True) -> None:
+        self._size = size
+        self._done = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._wanted = show and size > 0 and sys.stderr is not None and sys.stderr.isatty()
+
+    def advance(self, size: int) -> None:
+        """Some more bytes are done."""
+        if not self._wanted:
+            return
+        with self._lock:
+            self._done += size
+            if self._bar is None and time.monotonic() - self._started > PATIENCE_SECONDS:
+                self._show()
+            if self._bar is not None:
+                self._bar.update(self._task, completed=self._done)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("reading"),
+            BarColumn(),
+            TaskProgressColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("reading", total=self._size)
+        self._bar.start()

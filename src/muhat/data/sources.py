@@ -1,0 +1,76 @@
+"""From whatever a user hands over to a source: arguments and metadata only, no value is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from muhat.data.base import Source
+from muhat.errors import InvalidInput
+
+_ACCEPTED = (
+    "a numpy array, a pandas or polars frame, an Arrow table, a dict or list of numbers, "
+    "or the path of a .parquet, .csv, .arrow or .feather file"
+)
+
+
+def open_source(data: Any, columns: object = None, dim: int | None = None) -> Source:
+    """A source of records of `dim` coordinates, or InvalidInput.
+
+    `data` is a numpy array (1-D, or 2-D with one record a row), a pandas or polars DataFrame or
+    Series, an Arrow table, record batch or array, any object that hands out an Arrow stream
+    again and again (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records,
+    a path, a glob or a list of paths. Readers that can be read only once are refused.
+
+    `columns` are names, or numbers for an array; None takes all numeric columns if they are
+    `dim`. A column of fixed-size lists is as many coordinates. With dim=None, any number.
+
+    >>> open_source(np.zeros((3, 2))).columns
+    ('0', '1')
+    """
+    if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
+        from muhat.data.files import open_files
+
+        return open_files(data, columns, dim)
+    if isinstance(data, np.ndarray):
+        from muhat.data.memory import open_array
+
+        return open_array(data, columns, dim)
+    if isinstance(data, list | tuple | Mapping):
+        from muhat.data.memory import open_list, open_mapping
+
+        return (open_mapping if isinstance(data, Mapping) else open_list)(data, columns, dim)
+    return _open_foreign(data, columns, dim)
+
+
+def _open_foreign(data: Any, columns: object, dim: int | None) -> Source:
+    """Objects of other libraries, recognised by their module so that none has to be imported."""
+    from muhat.data import tables
+
+    library = type(data).__module__.partition(".")[0]
+    kind = type(data).__name__
+    if library == "pandas" and kind in ("DataFrame", "Series"):
+        return tables.open_pandas(data, columns, dim)
+    if library == "polars" and kind in ("DataFrame", "Series", "LazyFrame"):
+        return tables.open_polars(data, columns, dim)
+    if any(hasattr(data, name) for name in ("__next__", "read_next_batch", "read")):
+        raise InvalidInput(
+            f"data must be readable more than once; a {kind} is not. "
+            "Read it into a table, or pass the path of the file."
+        )
+    if library == "pyarrow" and tables.is_arrow(data):
+        return tables.open_arrow(data, columns, dim)
+    if hasattr(data, "__arrow_c_stream__"):
+        return tables.open_stream(data, columns, dim)
+    raise InvalidInput(f"data must be {_ACCEPTED}; got {kind}.")
+
+
+def _is_list_of_paths(data: object) -> bool:
+    return (
+        isinstance(data, list | tuple)
+        and len(data) > 0
+        and all(isinstance(item, str | os.PathLike) for item in data)
+    )

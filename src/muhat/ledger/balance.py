@@ -1,0 +1,209 @@
+"""An exact amount of privacy loss, and the proved ways to charge one kind to another.
+
+Amounts are rationals that add up under composition: ε, (ε, δ), ρ or μ². Sums never round, so
+a million charges drift by nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from muhat.errors import InvalidInput
+from muhat.privacy import KINDS, Privacy, PureDP
+from muhat.privacy.rounding import as_typed, float_at_most
+
+NUMBERS = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",), "gdp": ("mu",)}
+SUFFIXES = {"pure": "DP", "approx": "DP", "zcdp": "zCDP", "gdp": "GDP"}
+AS_PROMISED = "as promised"
+
+# Only implications that are proved; whatever is not here is refused.
+CONVERSIONS = {
+    ("pure", "zcdp"): "pure → zCDP: ρ = ε·tanh(ε/2)",
+    ("gdp", "zcdp"): "GDP → zCDP: ρ = μ²/2",
+    ("pure", "approx"): "pure → approximate: δ = 0",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Balance:
+    """An exact amount of one kind of privacy loss; unlike a promise it may be zero.
+
+    `amounts` is exact: (ε,), (ε, δ), (ρ,) or (μ²,). `epsilon`, `delta`, `rho` and `mu` exist
+    for the kinds they belong to; `float(balance)` is the first of them. These floats are
+    rounded down, so that a promise made of what remains is never refused. Comparisons are
+    exact, with balances and promises of the same kind and with numbers read as typed;
+    (ε, δ) is smaller only if both numbers are, and of the plain numbers it knows 0 alone.
+
+    >>> balance = Balance("zcdp", (Fraction(3, 10),))
+    >>> balance, balance.rho, balance == 0.3, balance < 1
+    (0.3-zCDP, 0.3, True, True)
+    """
+
+    kind: str
+    amounts: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, promise: Privacy) -> Balance:
+        """The whole promise as an amount."""
+        return cls(promise.kind, promise.amounts)
+
+    @classmethod
+    def zero(cls, kind: str) -> Balance:
+        """Nothing, of the given kind."""
+        return cls(kind, (Fraction(0),) * len(NUMBERS[kind]))
+
+    @property
+    def epsilon(self) -> float:
+        """ε of a pure or approximate amount."""
+        return self._number("epsilon")
+
+    @property
+    def delta(self) -> float:
+        """δ of an approximate amount."""
+        return self._number("delta")
+
+    @property
+    def rho(self) -> float:
+        """ρ of a zero-concentrated amount."""
+        return self._number("rho")
+
+    @property
+    def mu(self) -> float:
+        """μ of a Gaussian amount, the root of the μ² that adds up."""
+        return self._number("mu")
+
+    def _number(self, name: str) -> float:
+        if name not in NUMBERS[self.kind]:
+            raise AttributeError(f"a balance of kind {self.kind!r} has no {name}")
+        amount = self.amounts[NUMBERS[self.kind].index(name)]
+        return _root_at_most(amount) if name == "mu" else float_at_most(amount)
+
+    def to_dict(self) -> dict[str, object]:
+        """As JSON: the kind, its numbers as floats, and the exact amounts as text."""
+        numbers = {name: self._number(name) for name in NUMBERS[self.kind]}
+        return {"kind": self.kind, **numbers, "exact": [to_text(part) for part in self.amounts]}
+
+    def __float__(self) -> float:
+        return self._number(NUMBERS[self.kind][0])
+
+    def __str__(self) -> str:
+        return self._written(lambda number: repr(number).removesuffix(".0"))
+
+    def __repr__(self) -> str:
+        return self._written(lambda number: f"{number:.12g}")
+
+    def __format__(self, specification: str) -> str:
+        if not specification:
+            return str(self)
+        return self._written(lambda number: format(number, specification))
+
+    def _written(self, write: Callable[[float], str]) -> str:
+        numbers = ", ".join(write(self._number(name)) for name in NUMBERS[self.kind])
+        return f"{f'({numbers})' if len(self.amounts) > 1 else numbers}-{SUFFIXES[self.kind]}"
+
+    def __add__(self, other: Balance) -> Balance:
+        return Balance(self.kind, tuple(map(operator.add, self.amounts, self._same(other))))
+
+    def __sub__(self, other: Balance) -> Balance:
+        return Balance(self.kind, tuple(map(operator.sub, self.amounts, self._same(other))))
+
+    def _same(self, other: Balance) -> tuple[Fraction, ...]:
+        if not isinstance(other, Balance) or other.kind != self.kind:
+            raise TypeError(f"only balances of kind {self.kind!r} can be added to this one")
+        return other.amounts
+
+    # A number is equal to a balance by its decimal, not its bits: no hash can agree with both.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        amounts = self._comparable(other)
+        return NotImplemented if amounts is None else self.amounts == amounts
+
+    def __le__(self, other: object) -> bool:
+        amounts = self._comparable(other)
+        if amounts is None:
+            return NotImplemented
+        return all(mine <= theirs for mine, theirs in zip(self.amounts, amounts, strict=True))
+
+    def __ge__(self, other: object) -> bool:
+        amounts = self._comparable(other)
+        if amounts is None:
+            return NotImplemented
+        return all(mine >= theirs for mine, theirs in zip(self.amounts, amounts, strict=True))
+
+    def __lt__(self, other: object) -> bool:
+        below = self.__le__(other)
+        return below if below is NotImplemented else below and self != other
+
+    def __gt__(self, other: object) -> bool:
+        above = self.__ge__(other)
+        return above if above is NotImplemented else above and self != other
+
+    def _comparable(self, other: object) -> tuple[Fraction, ...] | None:
+        if isinstance(other, Balance | Privacy):
+            return other.amounts if other.kind == self.kind else None
+        if isinstance(other, bool) or not isinstance(other, int | float | Fraction):
+            return None
+        if not math.isfinite(other):
+            return None
+        number = as_typed(other) if isinstance(other, float) else Fraction(other)
+        if self.kind == "gdp":
+            return (number * abs(number),)
+        if len(self.amounts) == 1:
+            return (number,)
+        return (number,) * len(self.amounts) if number == 0 else None
+
+
+def _root_at_most(square: Fraction) -> float:
+    """The largest float whose square, as typed, is not above `square` ≥ 0."""
+    # In integers: a square may lie far outside the range of floats although its root does not.
+    shift = max(0, 128 + square.denominator.bit_length() - square.numerator.bit_length())
+    root = math.isqrt((square.numerator << 2 * shift) // square.denominator)
+    number = float(Fraction(root, 1 << shift))
+    while as_typed(number) ** 2 > square:
+        number = math.nextafter(number, -math.inf)
+    return number
+
+
+def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
+    """What a promise costs in a ledger of the given kind, and by which implication."""
+    if promise.kind == kind:
+        return Balance.of(promise), AS_PROMISED
+    how = CONVERSIONS.get((promise.kind, kind))
+    if how is None:
+        raise InvalidInput(_refusal(promise.kind, kind))
+    if isinstance(promise, PureDP):
+        if kind == "approx":
+            return Balance(kind, (*promise.amounts, Fraction(0))), how
+        return Balance.of(promise.to(kind)), how
+    return Balance(kind, (promise.amounts[0] / 2,)), how
+
+
+def _refusal(kind: str, ledger_kind: str) -> str:
+    takers = [kind, *(target for source, target in CONVERSIONS if source == kind)]
+    names = " or ".join(KINDS[taker].__name__ for taker in takers)
+    return (
+        f"A promise of {KINDS[kind].__name__} cannot be charged to a ledger whose budget is "
+        f"{KINDS[ledger_kind].__name__}; a ledger with a budget of {names} takes it."
+    )
+
+
+def to_text(amount: Fraction) -> str:
+    """An exact amount as "numerator/denominator"."""
+    return f"{amount.numerator}/{amount.denominator}"
+
+
+def from_text(text: object) -> Fraction:
+    """The amount that `to_text` wrote; any other text is a ValueError."""
+    parts = text.split("/") if isinstance(text, str) else []
+    # Digits alone: Fraction() would also take "1e999999999" and never return.
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise ValueError("not an exact amount")
+    numerator, denominator = int(parts[0]), int(parts[1])
+    if denominator == 0 or math.gcd(numerator, denominator) != 1:
+        raise ValueError("not an exact amount in lowest terms")
+    return Fraction(numerator, denominator)

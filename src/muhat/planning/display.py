@@ -1,0 +1,80 @@
+"""Plans as people read them: in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muhat.privacy import Neighbors
+from muhat.release.display import certificate_lines, page, shortened, significant, table
+
+if TYPE_CHECKING:
+    from muhat.planning.plan import Plan
+
+MECHANISMS = {
+    "gaussian": "normal noise shaped by the smallest ellipsoid",
+    "ellipsoid-norm": "K-norm noise of the smallest ellipsoid",
+    "box-norm": "K-norm noise of the box",
+    "laplace": "Laplace noise, the best scale for each column",
+    "plain-laplace": "Laplace noise of one scale",
+    "joint": "sum and count together, normal or K-norm noise",
+    "ratio": "a noisy sum divided by a noisy count",
+}
+
+
+def plan_text(plan: Plan) -> str:
+    """A plan for the terminal."""
+    return "\n".join([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
+
+
+def plan_html(plan: Plan) -> str:
+    """A plan for a notebook."""
+    facts = [": ".join(row) for row in plan_facts(plan)[1:]]
+    return page(plan_facts(plan)[0][1], plan_rows(plan), [*facts, *plan_notes(plan)])
+
+
+def plan_facts(plan: Plan) -> list[list[str]]:
+    """What is planned, a fact a line."""
+    relation = {
+        Neighbors.SUBSTITUTE: "one record replaced",
+        Neighbors.ADD_REMOVE: "one record added or removed",
+    }[plan.neighbors]
+    if plan.contributions > 1:
+        relation = relation.replace("one record", f"{plan.contributions} records")
+    facts = [
+        ["plan", f"private {plan.statistic}"],
+        ["promise", f"{plan.privacy.describe()}, {relation}"],
+        ["n", "secret" if plan.n is None else f"{plan.n}, public"],
+        ["domain", "any record" if plan.domain is None else repr(plan.domain)],
+        ["mechanism", f"{plan.mechanism}: {MECHANISMS[plan.mechanism]}"],
+    ]
+    if plan.certificate is not None:
+        facts.append(
+            [
+                "error",
+                f"{plan.certificate.error:.4g}, {plan.certificate.metric}",
+            ]
+        )
+    return facts
+
+
+def plan_rows(plan: Plan) -> list[list[str]]:
+    """The expected errors, a line a column."""
+    names = plan.columns or [str(index) for index in range(plan.dim)]
+    if plan.standard_error is None:
+        rows = [["number of records", "error at the worst mean"]]
+        for records in (100, 1_000, 10_000, 100_000, 1_000_000):
+            rows.append([str(records), significant(plan.error_at(records))])
+        return rows
+    rows = [["column", "standard error"]]
+    for name, error in zip(names, plan.standard_error, strict=True):
+        rows.append([name, significant(error)])
+    return shortened(rows)
+
+
+def plan_notes(plan: Plan) -> list[str]:
+    """The certificate, the alternatives and the assumptions."""
+    lines = certificate_lines(plan.certificate)
+    if plan.alternatives:
+        others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
+        lines.append(f"Other mechanisms would have had the error: {others}.")
+    return [*lines, "Assumed: " + "; ".join(plan.assumptions) + "."]

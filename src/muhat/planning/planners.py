@@ -1,0 +1,137 @@
+"""Picks the recipe before any data is seen.
+
+Under zCDP, Gaussian and approximate privacy the best noise is normal, shaped by the smallest
+ellipsoid. Under pure privacy several mechanisms compete, and the one with the least expected
+error wins; the others are listed in `plan.alternatives`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.domains import Box, Domain
+from muhat.errors import InvalidInput
+from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
+from muhat.mechanisms.recipe import Body, Protection
+from muhat.planning.plan import Plan
+from muhat.planning.task import NamedBounds, Task, assumptions, check_promise, strength_squared
+from muhat.privacy import Neighbors, Privacy, PureDP
+
+
+def plan_mean(
+    *,
+    domain: Domain | NamedBounds | None = None,
+    n: int | None,
+    privacy: Privacy,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    neighbors: Neighbors | str | None = None,
+    missing: str = "center",
+    contributions: int = 1,
+    mechanism: str | None = None,
+) -> Plan:
+    """Plan a private mean.
+
+    `n` is the public number of records, or None if it is secret. `domain` is where records lie
+    after clipping: a Domain, or a dict of column names to (lower, upper), whose errors are then
+    weighted by 1/width. A person holds at most `contributions` records. `mechanism` overrides
+    the choice, for comparison.
+
+    >>> import muhat as mh
+    >>> plan = mh.plan_mean(domain=mh.Ball(radius=1, dim=10), n=1000, privacy=mh.ZCDP(rho=0.1))
+    >>> round(plan.expected_error, 5), round(plan.certificate.ratio, 3)
+    (0.01414, 1.052)
+    """
+    task = Task.of(
+        "mean",
+        domain=domain,
+        n=n,
+        privacy=privacy,
+        p=p,
+        weights=weights,
+        neighbors=neighbors,
+        missing=missing,
+        contributions=contributions,
+    )
+    body = Body.of(task.domain)
+    if n is not None:
+        return task.best(task.recipes(body, task.candidates(mechanism)))
+    if mechanism is not None:
+        raise InvalidInput("with a secret n the mechanism is always the ratio; leave it out.")
+    return task.plan(task.joint(body, share_for_mean(task.domain, task.p, task.weights)))
+
+
+def plan_sum(
+    *,
+    domain: Domain | NamedBounds | None = None,
+    n: int | None,
+    privacy: Privacy,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    neighbors: Neighbors | str | None = None,
+    missing: str = "center",
+    contributions: int = 1,
+    mechanism: str | None = None,
+) -> Plan:
+    """Plan a private sum: as `plan_mean`, without dividing; unbiased also when n is secret."""
+    task = Task.of(
+        "sum",
+        domain=domain,
+        n=n,
+        privacy=privacy,
+        p=p,
+        weights=weights,
+        neighbors=neighbors,
+        missing=missing,
+        contributions=contributions,
+    )
+    names = task.candidates(mechanism)
+    if n is not None or not task.domain.center.any():
+        return task.best(task.recipes(Body.of(task.domain), names))
+    # A secret number of records, each moved by the centre: measure them from 0, or release
+    # their number too and add the centre that many times.
+    recipes = []
+    if isinstance(task.domain, Box):
+        recipes = task.recipes(Body.from_origin(task.domain), names)
+    if mechanism is None:
+        share = share_for_sum(task.domain, task.p, task.weights)
+        recipes.append(task.joint(Body.of(task.domain), share))
+    if not recipes:
+        raise InvalidInput(
+            "with a secret n, the sum over a domain around a centre other than 0 is released "
+            "together with the count; leave the mechanism out."
+        )
+    return task.best(recipes)
+
+
+def plan_count(
+    *, privacy: Privacy, neighbors: Neighbors | str | None = None, contributions: int = 1
+) -> Plan:
+    """Plan a private number of records, under adding or removing one record."""
+    relation = Neighbors.ADD_REMOVE if neighbors is None else Neighbors.parse(neighbors)
+    if relation is not Neighbors.ADD_REMOVE:
+        raise InvalidInput(
+            "a count under substitution is public: replacing a record does not change it. "
+            'Use neighbors="add-remove".'
+        )
+    check_promise(privacy)
+    contributions = _check.count("contributions", contributions)
+    protection = Protection(relation, strength_squared(privacy), contributions)
+    return Plan(
+        statistic="count",
+        domain=None,
+        n=None,
+        privacy=privacy,
+        neighbors=relation,
+        p=2.0,
+        weights=np.ones(1),
+        missing="center",
+        contributions=contributions,
+        columns=None,
+        recipe=count_only(protection, pure=isinstance(privacy, PureDP)),
+        assumptions=assumptions("count", relation, None, "center", contributions),
+    )

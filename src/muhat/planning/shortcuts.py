@@ -1,0 +1,163 @@
+"""From data to a release in one call: `mh.mean`, `mh.sum`, `mh.count`."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from muhat._check import did_you_mean
+from muhat.domains import Domain
+from muhat.errors import InvalidInput
+from muhat.ledger import Ledger, as_ledger
+from muhat.planning.plan import Plan
+from muhat.planning.planners import plan_count, plan_mean, plan_sum
+from muhat.planning.task import NamedBounds, as_domain, check_promise
+from muhat.privacy import Neighbors, Privacy
+from muhat.release.release import Release
+
+LedgerLike = Ledger | str | os.PathLike[str] | None
+
+
+class Counted(enum.Enum):
+    """n was left out: the rows are counted and their number is declared public."""
+
+    COUNTED = "counted"
+
+
+COUNTED = Counted.COUNTED
+
+
+def mean(
+    data: Any,
+    *,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    domain: Domain | NamedBounds | None = None,
+    privacy: Privacy | None = None,
+    n: int | Counted | None = COUNTED,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    neighbors: Neighbors | str | None = None,
+    missing: str = "center",
+    contributions: int = 1,
+    mechanism: str | None = None,
+    ledger: LedgerLike = None,
+) -> Release:
+    """A private mean of a file, a dataframe or an array.
+
+    n left out: the rows are counted and their number is declared public. `n=None`: secret.
+
+    >>> import numpy as np, muhat as mh
+    >>> ages = np.arange(16, 91).repeat(1000)
+    >>> release = mh.mean(ages, domain=mh.Box([16], [90]), privacy=mh.ZCDP(rho=0.5))
+    >>> bool(abs(release.value[0] - ages.mean()) < 0.05)
+    True
+    """
+    return _release(
+        plan_mean,
+        data,
+        columns=columns,
+        domain=domain,
+        privacy=privacy,
+        n=n,
+        ledger=ledger,
+        p=p,
+        weights=weights,
+        neighbors=neighbors,
+        missing=missing,
+        contributions=contributions,
+        mechanism=mechanism,
+    )
+
+
+def sum(
+    data: Any,
+    *,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    domain: Domain | NamedBounds | None = None,
+    privacy: Privacy | None = None,
+    n: int | Counted | None = COUNTED,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    neighbors: Neighbors | str | None = None,
+    missing: str = "center",
+    contributions: int = 1,
+    mechanism: str | None = None,
+    ledger: LedgerLike = None,
+) -> Release:
+    """A private sum: as `mean`, without dividing."""
+    return _release(
+        plan_sum,
+        data,
+        columns=columns,
+        domain=domain,
+        privacy=privacy,
+        n=n,
+        ledger=ledger,
+        p=p,
+        weights=weights,
+        neighbors=neighbors,
+        missing=missing,
+        contributions=contributions,
+        mechanism=mechanism,
+    )
+
+
+def count(
+    data: Any,
+    *,
+    privacy: Privacy | None = None,
+    neighbors: Neighbors | str | None = None,
+    contributions: int = 1,
+    ledger: LedgerLike = None,
+) -> Release:
+    """A private number of rows, under adding or removing one."""
+    check_promise(privacy)
+    assert privacy is not None
+    plan = plan_count(privacy=privacy, neighbors=neighbors, contributions=contributions)
+    return plan.release(data, ledger=ledger)
+
+
+def _release(
+    planner: Callable[..., Plan],
+    data: Any,
+    *,
+    columns: Sequence[str] | Sequence[int] | None,
+    domain: Domain | NamedBounds | None,
+    n: int | Counted | None,
+    ledger: LedgerLike,
+    **options: Any,
+) -> Release:
+    from muhat.data import open_source
+
+    check_promise(options["privacy"])
+    if isinstance(domain, Mapping) and columns is not None:
+        domain = _in_order(domain, columns)
+    where, names = as_domain(domain)
+    if n is not COUNTED:
+        return planner(domain=domain, n=n, **options).release(data, columns, ledger)
+    # The plan for any n checks the arguments before the rows are counted.
+    planner(domain=domain, n=1, **options)
+    account = as_ledger(ledger)
+    source = open_source(data, columns=names if columns is None else columns, dim=where.dim)
+    rows = source.rows()
+    if rows == 0:
+        raise InvalidInput("the data have no rows, so there is no mean to release.")
+    plan = planner(domain=domain, n=rows, **options)
+    plan = plan.assuming(f"n = {rows} was counted from the data and is declared public")
+    return plan.release_from(source, account)
+
+
+def _in_order(bounds: NamedBounds, columns: Sequence[str] | Sequence[int]) -> NamedBounds:
+    """The bounds in the order of the columns, each named once in both."""
+    for name in columns:
+        if name not in bounds:
+            hint = did_you_mean(str(name), bounds)
+            raise InvalidInput(f"column {str(name)!r:.60} has no bounds.{hint}")
+    for name in bounds:
+        if name not in columns:
+            raise InvalidInput(f"bounds are given for {name!r:.60}, which is not in columns.")
+    return {str(name): bounds[str(name)] for name in columns}

@@ -1,0 +1,76 @@
+"""The other way round: how much privacy loss a target error costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.domains import Domain
+from muhat.errors import InvalidInput
+from muhat.planning.plan import Plan
+from muhat.planning.planners import plan_mean
+from muhat.planning.task import NamedBounds
+from muhat.privacy import GDP, KINDS, ZCDP, ApproxDP, Privacy, PureDP
+
+
+def privacy_for(
+    *,
+    domain: Domain | NamedBounds,
+    n: int,
+    error: float,
+    kind: str = "zcdp",
+    p: float = 2,
+    delta: float | None = None,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    contributions: int = 1,
+) -> Privacy:
+    """The weakest promise whose best mean has at most this expected error.
+
+    >>> import muhat as mh
+    >>> mh.privacy_for(domain=mh.Ball(radius=1, dim=10), n=1000, error=0.01, kind="zcdp")
+    ZCDP(rho=0.2)
+    """
+    _check.one_of("kind", kind, KINDS)
+    target = _check.positive("error", error)
+    if kind == "approx" and delta is None:
+        raise InvalidInput('kind="approx" needs a delta, for instance delta=1e-6.')
+    if kind != "approx" and delta is not None:
+        raise InvalidInput(f'delta goes with kind="approx" only; got kind={kind!r}.')
+
+    def plan(promise: Privacy) -> Plan:
+        return plan_mean(
+            domain=domain, n=n, privacy=promise, p=p, weights=weights, contributions=contributions
+        )
+
+    # The error is inversely proportional to √strength², so a unit plan says what is needed.
+    unit: Privacy = PureDP(epsilon=1.0) if kind == "pure" else GDP(mu=1.0)
+    achieved = plan(unit).expected_error
+    assert achieved is not None
+    for slack in (0.0, 1e-12, 1e-9, 1e-6):
+        promise = _promise_of_strength(kind, achieved / target * (1 + slack), delta)
+        reached = plan(promise).expected_error
+        if reached is not None and reached <= target * (1 + 1e-9):
+            return promise
+    raise InvalidInput("the target error is out of reach of exact arithmetic.")
+
+
+def _promise_of_strength(kind: str, strength: float, delta: float | None) -> Privacy:
+    if kind == "pure":
+        return PureDP(epsilon=_rounded_up(strength))
+    if kind == "gdp":
+        return GDP(mu=_rounded_up(strength))
+    if kind == "zcdp":
+        return ZCDP(rho=_rounded_up(strength**2 / 2))
+    promise = GDP(mu=strength).to("approx", delta=delta)
+    assert isinstance(promise, ApproxDP)
+    return ApproxDP(epsilon=_rounded_up(promise.epsilon), delta=promise.delta)
+
+
+def _rounded_up(value: float) -> float:
+    """The number with ten digits that is just not below: a promise people can type again."""
+    digits = 9 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return rounded if rounded >= value * (1 - 1e-10) else round(value + 10.0**-digits, digits)

@@ -1,0 +1,227 @@
+"""The arguments of a plan, checked once and kept together until a recipe is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.domains import Box, Domain
+from muhat.domains.base import Vector
+from muhat.ellipsoids.smallest import weight_vector
+from muhat.errors import InvalidInput
+from muhat.mechanisms.box_norm import box_norm
+from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
+from muhat.mechanisms.joint import joint
+from muhat.mechanisms.laplace import laplace, plain_laplace
+from muhat.mechanisms.recipe import Body, Protection, Recipe
+from muhat.planning.plan import Plan
+from muhat.privacy import KINDS, Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
+
+NamedBounds = Mapping[str, tuple[float, float]]
+Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
+
+PURE: dict[str, Mechanism] = {
+    "ellipsoid-norm": ellipsoid_norm,
+    "laplace": laplace,
+    "box-norm": box_norm,
+    "plain-laplace": plain_laplace,
+}
+NORMAL: dict[str, Mechanism] = {"gaussian": gaussian}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """What is to be planned: valid, complete, and still without a recipe."""
+
+    statistic: str
+    domain: Domain
+    n: int | None
+    privacy: Privacy
+    p: float
+    weights: Vector
+    neighbors: Neighbors
+    missing: str
+    contributions: int
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        statistic: str,
+        *,
+        domain: Domain | NamedBounds | None,
+        n: int | None,
+        privacy: Privacy,
+        p: float,
+        weights: ArrayLike | Mapping[str, float] | None,
+        neighbors: Neighbors | str | None,
+        missing: str,
+        contributions: int,
+    ) -> Task:
+        """Check every argument."""
+        where, columns = as_domain(domain)
+        check_promise(privacy)
+        n = None if n is None else _check.count("n", n)
+        _check.one_of("missing", missing, ["center", "drop"])
+        if missing == "drop" and n is not None:
+            raise InvalidInput(
+                'missing="drop" would make the number of records depend on the data; '
+                'use missing="center", or n=None to keep the number secret.'
+            )
+        return cls(
+            statistic=statistic,
+            domain=where,
+            n=n,
+            privacy=privacy,
+            p=_check.norm_order(p),
+            weights=_weights(weights, where, columns),
+            neighbors=_relation(n, neighbors),
+            missing=missing,
+            contributions=_check.count("contributions", contributions),
+            columns=columns,
+        )
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the promise is pure, which normal noise cannot keep."""
+        return isinstance(self.privacy, PureDP)
+
+    @property
+    def protection(self) -> Protection:
+        """What every recipe for this task must guarantee."""
+        return Protection(self.neighbors, strength_squared(self.privacy), self.contributions)
+
+    def candidates(self, mechanism: str | None) -> list[str]:
+        """The mechanisms that compete, or the one that was asked for."""
+        family = PURE if self.is_pure else NORMAL
+        if mechanism is not None:
+            return [_check.one_of(f"mechanism for {self.privacy.kind} privacy", mechanism, family)]
+        if not self.is_pure:
+            return ["gaussian"]
+        # Of equals the first wins: the simplest.
+        boxes = ["laplace", "box-norm"] if isinstance(self.domain, Box) else []
+        return [*boxes, "ellipsoid-norm"]
+
+    def recipes(self, body: Body, names: Iterable[str]) -> list[Recipe]:
+        """A recipe for each of the named mechanisms."""
+        family = PURE | NORMAL
+        return [family[name](body, self.p, self.weights, self.protection) for name in names]
+
+    def joint(self, body: Body, share: float) -> Recipe:
+        """The recipe that releases the sum and the count together."""
+        return joint(body, self.p, self.weights, self.protection, pure=self.is_pure, share=share)
+
+    def plan(self, recipe: Recipe) -> Plan:
+        """The plan that follows this recipe."""
+        return Plan(
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            recipe=recipe,
+            assumptions=assumptions(
+                self.statistic, self.neighbors, self.n, self.missing, self.contributions
+            ),
+        )
+
+    def best(self, recipes: list[Recipe]) -> Plan:
+        """The plan with the least expected error; the rest become its alternatives."""
+        plans = [self.plan(recipe) for recipe in recipes]
+        if len(plans) == 1:
+            return plans[0]
+        ranked = sorted(plans, key=lambda plan: float(f"{plan.expected_error:.9e}"))
+        others = tuple((plan.mechanism, plan.expected_error or 0.0) for plan in ranked[1:])
+        return replace(ranked[0], alternatives=others)
+
+
+def as_domain(domain: Domain | NamedBounds | None) -> tuple[Domain, tuple[str, ...] | None]:
+    """The domain, and the columns' names if it was given as a dict of bounds."""
+    if isinstance(domain, Domain):
+        return domain, None
+    if isinstance(domain, Mapping) and domain:
+        try:
+            pairs = [(low, high) for low, high in domain.values()]
+        except (TypeError, ValueError):
+            raise InvalidInput('bounds must be pairs, for instance {"age": (16, 90)}.') from None
+        for name, (low, high) in zip(domain, pairs, strict=True):
+            low, high = (
+                _check.real(f"lower bound of {name}", low),
+                _check.real(f"upper bound of {name}", high),
+            )
+            if low >= high:
+                raise InvalidInput(
+                    f"the lower bound of {name} must be below its upper bound; "
+                    f"got {low:g} and {high:g}."
+                )
+        lower, upper = zip(*pairs, strict=True)
+        return Box(lower, upper), tuple(str(name) for name in domain)
+    raise InvalidInput(
+        "domain must say where records lie: a muhat domain such as "
+        "mh.Ball(radius=1, dim=3) or mh.Box(lower=[0], upper=[1]), "
+        'or a dict of bounds such as {"age": (16, 90)}.'
+    )
+
+
+def check_promise(privacy: Any) -> None:
+    """A promise of one of the four kinds, or InvalidInput."""
+    if not isinstance(privacy, tuple(KINDS.values())):
+        raise InvalidInput(
+            "privacy must be a promise: mh.PureDP(epsilon=1), mh.ApproxDP(epsilon=1, "
+            "delta=1e-6), mh.ZCDP(rho=0.5) or mh.GDP(mu=1)."
+        )
+
+
+def strength_squared(privacy: Privacy) -> Any:
+    """μ² of the normal noise that keeps the promise, or ε² of pure noise, exactly."""
+    if isinstance(privacy, PureDP):
+        return as_typed(privacy.epsilon) ** 2
+    return gaussian_mu_squared(privacy)
+
+
+def assumptions(
+    statistic: str, neighbors: Neighbors, n: int | None, missing: str, contributions: int
+) -> tuple[str, ...]:
+    """What the promise and the errors rest on, in sentences."""
+    records = "one record" if contributions == 1 else f"{contributions} records"
+    holds = f"a person contributes at most {records}"
+    if statistic == "count":
+        return (holds,)
+    lines = ["records outside the domain are clipped to it; errors are about the clipped records"]
+    if missing == "center":
+        lines.append("a missing or non-finite value counts as the centre of the domain")
+    else:
+        lines.append("records with a missing or non-finite value are left out")
+    lines.append(f"n = {n} is public" if neighbors is Neighbors.SUBSTITUTE else "n is secret")
+    if statistic == "mean" and n is None:
+        lines.append("a ratio of a noisy sum and a noisy count: slightly biased, no certificate")
+    lines += [holds, "the domain, the weights and p were chosen without looking at the data"]
+    return tuple(lines)
+
+
+def _relation(n: int | None, neighbors: Neighbors | str | None) -> Neighbors:
+    implied = Neighbors.ADD_REMOVE if n is None else Neighbors.SUBSTITUTE
+    if neighbors is not None and Neighbors.parse(neighbors) is not implied:
+        fact = "n is secret" if n is None else "n is public"
+        raise InvalidInput(
+            f"{fact}, so neighbors must be {implied.value!r}; got "
+            f"{Neighbors.parse(neighbors).value!r}."
+        )
+    return implied
+
+
+def _weights(
+    weights: ArrayLike | Mapping[str, float] | None,
+    domain: Domain,
+    columns: tuple[str, ...] | None,
+) -> Vector:
+    if isinstance(weights, Mapping):
+        if columns is None or set(weights) != set(columns):
+            raise InvalidInput("weights must name the columns of the bounds, each once.")
+        weights = [weights[name] for name in columns]
+    if weights is not None:
+        return weight_vector(weights, domain.dim)
+    if columns is not None:
+        return np.asarray(0.5 / domain.half_widths)
+    return np.ones(domain.dim)

@@ -1,0 +1,39 @@
+"""What is promised: four kinds of differential privacy, their relations and composition."""
+
+from __future__ import annotations
+
+from muhat.privacy.composition import Filter, as_substitution, compose
+from muhat.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from muhat.privacy.promises import (
+    GDP,
+    KINDS,
+    ZCDP,
+    ApproxDP,
+    Neighbors,
+    Privacy,
+    PureDP,
+    from_dict,
+    gaussian_mu_squared,
+    to_dict,
+)
+from muhat.privacy.rounding import as_typed
+
+__all__ = [
+    "GDP",
+    "KINDS",
+    "ZCDP",
+    "ApproxDP",
+    "Filter",
+    "Neighbors",
+    "Privacy",
+    "PureDP",
+    "as_substitution",
+    "as_typed",
+    "compose",
+    "from_dict",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_mu_squared",
+    "to_dict",
+]

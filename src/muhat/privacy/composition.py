@@ -1,0 +1,116 @@
+"""What several releases promise together, and what one promise says about other neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from muhat.errors import BudgetExceeded, InvalidInput
+from muhat.privacy.promises import GDP, ZCDP, ApproxDP, Privacy, PureDP
+from muhat.privacy.rounding import as_typed, float_at_least, root_at_least
+
+
+def compose(promises: Iterable[Privacy]) -> Privacy:
+    """What several releases about the same data promise together; kinds are never mixed.
+
+    ε, (ε, δ) and ρ add up, for GDP the squares of μ do. The sum is exact and rounded up only
+    when it becomes a float.
+
+    >>> compose([ZCDP(rho=0.1), ZCDP(rho=0.2)])
+    ZCDP(rho=0.3)
+    """
+    parts = list(promises)
+    if not parts:
+        raise InvalidInput("promises must hold at least one promise; got none.")
+    for part in parts[1:]:
+        _require_like(parts[0], part)
+    totals = [sum(column, Fraction(0)) for column in zip(*(p.amounts for p in parts), strict=True)]
+    if isinstance(parts[0], GDP):
+        return GDP(mu=root_at_least(totals[0]))
+    if isinstance(parts[0], ZCDP):
+        return ZCDP(rho=float_at_least(totals[0]))
+    if isinstance(parts[0], PureDP):
+        return PureDP(epsilon=float_at_least(totals[0]))
+    return ApproxDP(epsilon=float_at_least(totals[0]), delta=float_at_least(totals[1]))
+
+
+def _require_like(first: Privacy, second: Privacy) -> None:
+    if first.kind != second.kind:
+        raise InvalidInput(
+            f"promises must be of one kind; got {first.kind!r} and {second.kind!r}. "
+            "Convert them first, for example with to('zcdp')."
+        )
+
+
+class Filter:
+    """Adaptive composition: each next promise may depend on every output so far.
+
+    As long as the charges stay within the budget surely, whatever the outputs, all releases
+    together keep the budget's promise: for ρ and μ² by the filter theorems (Feldman and Zrnic
+    2021; Smith and Thakurta 2022), for ε and (ε, δ) by basic composition, whose proof multiplies
+    the likelihood ratios of the steps and adds their δ one after the other, so that only the
+    fixed sums matter and not how they were split on the way. Choices may never depend on the
+    data other than through released outputs.
+
+    >>> budget = Filter(ZCDP(rho=1.0))
+    >>> for _ in range(10):
+    ...     budget.charge(ZCDP(rho=0.1))
+    >>> budget.remaining
+    (Fraction(0, 1),)
+    """
+
+    def __init__(self, budget: Privacy) -> None:
+        self.budget = budget
+        self._spent = (Fraction(0),) * len(budget.amounts)
+
+    @property
+    def spent(self) -> tuple[Fraction, ...]:
+        """What was charged, exactly, in the units of `budget.amounts`."""
+        return self._spent
+
+    @property
+    def remaining(self) -> tuple[Fraction, ...]:
+        """What is left, exactly, in the units of `budget.amounts`."""
+        pairs = zip(self.budget.amounts, self._spent, strict=True)
+        return tuple(whole - part for whole, part in pairs)
+
+    def charge(self, promise: Privacy) -> None:
+        """Spend a promise of the budget's kind, or raise BudgetExceeded and spend nothing."""
+        _require_like(self.budget, promise)
+        after = tuple(s + a for s, a in zip(self._spent, promise.amounts, strict=True))
+        if any(total > whole for total, whole in zip(after, self.budget.amounts, strict=True)):
+            raise BudgetExceeded(
+                f"{promise.describe()} is more than what is left of {self.budget.describe()}; "
+                "nothing was spent."
+            )
+        self._spent = after
+
+    def __repr__(self) -> str:
+        left = ", ".join(f"{float(amount):g}" for amount in self.remaining)
+        return f"Filter({self.budget.describe()}, remaining {left})"
+
+
+def as_substitution(promise: Privacy) -> Privacy:
+    """What a promise about adding or removing one record says about replacing one.
+
+    Replacing is one removal and one addition: 2ε; (2ε, (1 + e^ε)δ); 4ρ; 2μ. Never done silently.
+
+    >>> as_substitution(ZCDP(rho=0.1))
+    ZCDP(rho=0.4)
+    """
+    from muhat.privacy.conversions import doubled_delta
+
+    if isinstance(promise, GDP):
+        return GDP(mu=float_at_least(2 * as_typed(promise.mu)))
+    if isinstance(promise, ZCDP):
+        return ZCDP(rho=float_at_least(4 * as_typed(promise.rho)))
+    epsilon = float_at_least(2 * as_typed(promise.epsilon))
+    if isinstance(promise, PureDP):
+        return PureDP(epsilon=epsilon)
+    delta = doubled_delta(promise.epsilon, promise.delta)
+    if delta >= 1:
+        raise InvalidInput(
+            f"{promise.describe()} about adding or removing a record says nothing about replacing "
+            "one: (1 + exp(epsilon))*delta is 1 or more. Use a smaller epsilon or delta."
+        )
+    return ApproxDP(epsilon=epsilon, delta=delta)

@@ -1,0 +1,117 @@
+"""Releases as people read them, in a terminal and in a notebook; tables for plans too."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from muhat.release.certificate import Certificate
+
+if TYPE_CHECKING:
+    from muhat.release.release import Release
+
+MOST_ROWS = 20
+
+
+def release_text(release: Release) -> str:
+    """A release for the terminal."""
+    lines = [release_title(release), "", *table(release_rows(release))]
+    lines += ["", *certificate_lines(release.certificate)]
+    return "\n".join(lines)
+
+
+def release_html(release: Release) -> str:
+    """A release for a notebook."""
+    notes = certificate_lines(release.certificate)
+    return page(release_title(release), release_rows(release), notes)
+
+
+def release_title(release: Release) -> str:
+    """One line: what it is and what it cost."""
+    people = "n secret" if release.n is None else f"n = {release.n}"
+    return f"Private {release.statistic} · {release.privacy.describe()} · {people}"
+
+
+def release_rows(release: Release) -> list[list[str]]:
+    """The table of a release: a header, then a line a column."""
+    lower, upper = release.interval()
+    rows = [["column", "value", "standard error", "95 % interval"]]
+    for column, value, error, low, high in zip(
+        release.columns, release.value, release.standard_error, lower, upper, strict=True
+    ):
+        interval = f"{rounded(low, error)} … {rounded(high, error)}"
+        rows.append([column, rounded(value, error), significant(error), interval])
+    return shortened(rows)
+
+
+def certificate_lines(certificate: Certificate | None) -> list[str]:
+    """How good it is, in a few sentences."""
+    if certificate is None:
+        return ["No certificate: the value is biased, and the bounds speak of unbiased ones."]
+    return certificate.describe().splitlines()
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of text with aligned columns: the first to the left, numbers to the right."""
+    widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    if len(rows[0]) == 2 and not _is_number(rows[-1][1]):
+        return [f"{row[0]:<{widths[0]}}   {row[1]}" for row in rows]
+    return [
+        "   ".join(
+            cell.ljust(width) if j == 0 else cell.rjust(width)
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def rounded(value: float, error: float) -> str:
+    """A value to two digits of its error: what lies below is noise."""
+    if not math.isfinite(error) or error <= 0:
+        return f"{value:.6g}"
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals > 12 or abs(value) >= 1e15:
+        return f"{value:.6g}"
+    return f"{value:,.{max(decimals, 0)}f}"
+
+
+def significant(error: float) -> str:
+    """An error to three digits."""
+    if not math.isfinite(error):
+        return "unknown"
+    decimals = 2 - math.floor(math.log10(error)) if error > 0 else 0
+    if decimals > 9 or error >= 1e15:
+        return f"{error:.3g}"
+    return f"{error:,.{max(decimals, 0)}f}"
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(",", "").replace(".", "").isdigit()
+
+
+def shortened(rows: list[list[str]]) -> list[list[str]]:
+    """At most MOST_ROWS lines: the first ones, and how many are left out."""
+    if len(rows) <= MOST_ROWS + 1:
+        return rows
+    more = f"… {len(rows) - MOST_ROWS} more"
+    return [*rows[:MOST_ROWS], [more, *[""] * (len(rows[0]) - 1)]]
+
+
+def page(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    """A title, a table and notes as HTML."""
+
+    def line(row: Sequence[str], tag: str) -> str:
+        cells = (
+            f'<{tag} style="text-align:{"left" if j == 0 else "right"}">{html.escape(cell)}</{tag}>'
+            for j, cell in enumerate(row)
+        )
+        return f"<tr>{''.join(cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows[1:])
+    small = "<br>".join(html.escape(note) for note in notes)
+    return (
+        f"<div><b>{html.escape(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
+        f'<tbody>{body}</tbody></table><p style="font-size:smaller">{small}</p></div>'
+    )
