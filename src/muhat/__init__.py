@@ -42,7 +42,9 @@ _HOMES = {
     "sum": "muhat.planning",
 }
 
-__all__ = sorted(_HOMES)
+_ROOMS = {"bounds"}
+
+__all__ = sorted([*_HOMES, *_ROOMS])
 
 
 def __getattr__(name: str) -> Any:
@@ -50,8 +52,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+    if name in _ROOMS:
+        return importlib.import_module(f"muhat.{name}")
     raise AttributeError(f"module 'muhat' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

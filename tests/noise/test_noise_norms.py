@@ -167,7 +167,7 @@ def test_the_largest_dimensions_work() -> None:
 def test_the_radius_has_the_gamma_law(norm: str, dim: int) -> None:
     radius = length(norm, vectors(norm, dim, 8000))
     assert stats.kstest(radius, stats.gamma(dim).cdf).pvalue > FALSE_ALARM
-    assert stats.kstest(radius * 1.1, stats.gamma(dim).cdf).pvalue < FALSE_ALARM
+    assert stats.kstest(radius * 1.2, stats.gamma(dim).cdf).pvalue < FALSE_ALARM
     assert stats.kstest(radius, stats.gamma(dim + 1).cdf).pvalue < FALSE_ALARM
 
 
@@ -185,7 +185,7 @@ def test_second_moments_are_the_laws(norm: str, dim: int) -> None:
 def test_in_one_dimension_it_is_laplace_noise(norm: str) -> None:
     values = vectors(norm, 1, 12_000)[:, 0]
     assert stats.kstest(values, stats.laplace.cdf).pvalue > FALSE_ALARM
-    assert stats.kstest(values * 1.2, stats.laplace.cdf).pvalue < FALSE_ALARM
+    assert stats.kstest(values * 1.5, stats.laplace.cdf).pvalue < FALSE_ALARM
 
 
 @both_norms
@@ -204,8 +204,8 @@ def test_the_euclidean_direction_is_uniform_on_the_sphere() -> None:
     z = vectors("euclidean", 3, 6000)
     height = z[:, 2] / length("euclidean", z)
     assert stats.kstest(height, stats.uniform(-1, 2).cdf).pvalue > FALSE_ALARM
-    other = vectors("maximum", 3, 6000)
-    height = other[:, 2] / length("euclidean", other)
+    planted = z * [1, 1, 1.5]
+    height = planted[:, 2] / length("euclidean", planted)
     assert stats.kstest(height, stats.uniform(-1, 2).cdf).pvalue < FALSE_ALARM
 
 
@@ -213,6 +213,7 @@ def test_low_bits_of_a_coordinate_are_uniform() -> None:
     for sampler in SAMPLERS.values():
         digits = np.concatenate([sampler(16) for _ in range(400)]) & 31
         assert stats.chisquare(np.bincount(digits, minlength=32)).pvalue > FALSE_ALARM
+        assert stats.chisquare(np.bincount(digits & 30, minlength=32)).pvalue < FALSE_ALARM
 
 
 def test_reals_start_with_the_bits_of_their_law() -> None:

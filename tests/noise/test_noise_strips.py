@@ -181,6 +181,20 @@ def test_rejected_trials_are_drawn_again_until_every_place_is_filled(law: str) -
 
 
 @both_laws
+def test_a_sample_settled_in_a_second_trial_keeps_its_place(law: str) -> None:
+    taken = reference.words_of(0, 78, 12345)
+    refused = reference.words_of(reference.threshold(law, 1, 78) - 2**40, 78, 2**49 - 1)
+    edge = reference.words_of(
+        reference.boundary(law, 70, Fraction(2**48, 2**49), 78) - 1, 78, 2**48
+    )
+    words = Replay([taken[0], taken[0], refused[0], refused[1], *edge, 0, 77, 0, 0])
+    result = strips.draw(LAWS[law], 3, words)
+    floor = 70 * 2**49 + 2**48
+    assert result.floors.tolist() == [12345, 12345, floor]
+    assert {index: sample.floor for index, sample in result.settled.items()} == {2: floor}
+
+
+@both_laws
 def test_many_blocks_give_as_many_values_as_asked(law: str) -> None:
     for size in (0, 1, strips.BLOCK - 1, strips.BLOCK, strips.BLOCK + 1, 3 * strips.BLOCK + 7):
         assert strips.draw(LAWS[law], size, system_words).floors.shape == (size,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +78,7 @@ def _list_columns(array: Any) -> list[Column]:
         valid = None if column.valid is None else column.valid[part::size]
         if present is not None:
             valid = present if valid is None else valid & present
-        columns.append(replace(column, values=column.values[part::size], valid=valid))
+        columns.append(column.every(size, part, valid))
     return columns
 
 

@@ -38,34 +38,46 @@ class BallKernel:
 
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
-        rounded, counted = self._block(columns, drop)
-        totals = np.add.reduce(rounded.view(np.int64), axis=1).tolist()
-        return [signed(total - rounded.shape[1] * self._bits) for total in totals], counted
+        totals, counted, _ = self._block(columns, drop, keep=False)
+        rows = len(columns[0].values)
+        return [signed(total - rows * self._bits) for total in totals], counted
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
-        rounded, _ = self._block(columns, drop)
+        _, _, rounded = self._block(columns, drop, keep=True)
         return np.ascontiguousarray(rounded.view(np.int64).T - self._bits)
 
-    def _block(self, columns: Sequence[Column], drop: bool) -> tuple[FloatArray, int]:
-        """The magic sums of every record, shape (d, rows), and how many are counted."""
+    def _block(
+        self, columns: Sequence[Column], drop: bool, *, keep: bool
+    ) -> tuple[list[int], int, FloatArray]:
+        """Sums of the words, records counted, and the words, shape (d, rows), if kept.
+
+        Ordinary blocks pass through one buffer that stays in the cache; the words of all
+        coordinates are kept only where single records have to be put right afterwards.
+        """
         rows = len(columns[0].values)
         if self._space.rows < rows:
             self._space = Workspace(len(columns), rows)
         space = self._space.part(rows)
-        finite = np.isfinite(self._clip_and_round(self._move(columns, space.moved), space))
-        rounded = space.rounded
-        dropped = _invalid_records(columns) if drop else None
-        if not finite.all():
-            odd = np.flatnonzero(~finite)
+        moved = self._move(columns, space.moved)
+        squares = _sum_of_squares(moved, space.squares, space.term)
+        finite = np.isfinite(squares)
+        dropped = _invalid_records(columns) if drop else np.zeros(0, bool)
+        odd = np.flatnonzero(~finite)
+        if not (keep or len(odd) or dropped.any()):
+            totals = self._clip_and_round(moved, squares, [space.rounded[0]] * len(moved), space)
+            if totals:
+                return totals, rows, space.rounded
+        self._clip_and_round(moved, squares, space.rounded, space)
+        if len(odd):
             picked = [column.pick(odd) for column in columns]
-            rounded[:, odd] = self._odd_records(picked)
-            if dropped is not None:
+            space.rounded[:, odd] = self._odd_records(picked)
+            if drop:
                 dropped[odd] = ~whole_records(picked)
-        if dropped is None:
-            return rounded, rows
-        rounded[:, dropped] = self._magic
-        return rounded, rows - int(np.count_nonzero(dropped))
+        if drop:
+            space.rounded[:, dropped] = self._magic
+        counted = rows - int(np.count_nonzero(dropped))
+        return np.add.reduce(space.rounded.view(np.int64), axis=1).tolist(), counted, space.rounded
 
     def _move(self, columns: Sequence[Column], out: FloatArray) -> list[FloatArray]:
         """Coordinates relative to the centre, scaled and whitened; untouched where they can be."""
@@ -96,28 +108,49 @@ class BallKernel:
             out[index] = total
         return list(out)
 
-    def _clip_and_round(self, moved: list[FloatArray], space: Workspace) -> FloatArray:
-        """Fill `space.rounded` with the magic sums; returns Σ y_j², which shows what is odd."""
-        squares = _sum_of_squares(moved, space.squares, space.term)
+    def _clip_and_round(
+        self,
+        moved: Sequence[FloatArray] | FloatArray,
+        squares: FloatArray,
+        places: Sequence[FloatArray] | FloatArray,
+        space: Workspace,
+    ) -> list[int]:
+        """Fill the places with the words y_j·r/max(√s, r) + m; returns their sums."""
         shrink = np.sqrt(squares, out=space.shrink)
         np.maximum(shrink, self._radius, out=shrink)
         np.divide(self._radius, shrink, out=shrink)
-        for values, place in zip(moved, space.rounded, strict=True):
-            np.multiply(values, shrink, out=place)
-        self._round(space)
-        return squares
+        return self._round(moved, shrink, places, space)
 
-    def _round(self, space: Workspace) -> None:
-        """Round to the grid; whatever does not provably lie in the integer ball is the centre."""
-        rounded = np.add(space.rounded, self._magic, out=space.rounded)
-        squares = np.subtract(rounded, self._magic, out=space.moved)
-        np.multiply(squares, squares, out=squares)
-        accepted = _halved(squares) <= self._limit
-        if not accepted.all():
-            rounded[:, ~accepted] = self._magic
+    def _round(
+        self,
+        moved: Sequence[FloatArray] | FloatArray,
+        shrink: FloatArray,
+        places: Sequence[FloatArray] | FloatArray,
+        space: Workspace,
+    ) -> list[int]:
+        """Round y·shrink to the grid, and make the centre of what is not proved inside the ball.
+
+        The sums are empty if that happened: the words that were summed are no longer there.
+        """
+        sums = []
+        norms = space.norms
+        norms.fill(0.0)
+        for values, place in zip(moved, places, strict=True):
+            np.multiply(values, shrink, out=place)
+            np.add(place, self._magic, out=place)
+            sums.append(int(np.add.reduce(place.view(np.int64))))
+            np.subtract(place, self._magic, out=space.term)
+            np.multiply(space.term, space.term, out=space.term)
+            np.add(norms, space.term, out=norms)
+        accepted = norms <= self._limit
+        if accepted.all():
+            return sums
+        for place in places:
+            place[~accepted] = self._magic
+        return []
 
     def _odd_records(self, columns: Sequence[Column]) -> FloatArray:
-        """Magic sums of the few records with a value that is not finite, or with huge ones."""
+        """Words of the few records with a value that is not finite, or with huge ones."""
         rows = len(columns[0].values)
         halves = np.empty((len(columns), rows))
         for column, center, place in zip(columns, self._center, halves, strict=True):
@@ -131,20 +164,21 @@ class BallKernel:
         moved = list(np.multiply(halves, 2.0 * self._scale))
         if self._whitening is not None:
             moved = self._whiten(moved, space.moved)
-        huge = ~np.isfinite(self._clip_and_round(moved, space))
+        squares = _sum_of_squares(moved, space.squares, space.term)
+        huge = ~np.isfinite(squares)
+        self._clip_and_round(moved, squares, space.rounded, space)
         if huge.any():
             space.rounded[:, huge] = self._huge_records(halves[:, huge])
         return space.rounded
 
     def _huge_records(self, halves: FloatArray) -> FloatArray:
-        """Magic sums of records whose squares overflow: only their direction matters."""
+        """Words of records whose squares overflow: only their direction matters."""
         space = Workspace(*halves.shape)
         direction = _near_one(halves)
         if self._whitening is not None:
             direction = _near_one(np.stack(self._whiten(list(direction), space.moved)))
         norm = np.sqrt(_sum_of_squares(direction, space.squares, space.term))
-        np.multiply(direction, self._radius / norm, out=space.rounded)
-        self._round(space)
+        self._round(direction, self._radius / norm, space.rounded, space)
         return space.rounded
 
 
@@ -153,7 +187,7 @@ class Workspace:
 
     def __init__(self, dim: int, rows: int) -> None:
         self._matrices = np.empty((2, dim, rows))
-        self._vectors = np.empty((3, rows))
+        self._vectors = np.empty((4, rows))
         self._assign(rows)
 
     def _assign(self, rows: int) -> None:
@@ -163,6 +197,7 @@ class Workspace:
         self.squares: FloatArray = self._vectors[0, :rows]
         self.term: FloatArray = self._vectors[1, :rows]
         self.shrink: FloatArray = self._vectors[2, :rows]
+        self.norms: FloatArray = self._vectors[3, :rows]
 
     def part(self, rows: int) -> Workspace:
         """The same buffers, cut to fewer records."""
@@ -181,20 +216,6 @@ def _sum_of_squares(
         np.multiply(vector, vector, out=term)
         np.add(total, term, out=total)
     return total
-
-
-def _halved(terms: FloatArray) -> FloatArray:
-    """Σ over the first axis, in place, by adding the second half to the first again and again.
-
-    The proof of acceptance holds for every order of summation, and this one is the fastest.
-    """
-    left = len(terms)
-    while left > 1:
-        half = left // 2
-        np.add(terms[:half], terms[left - half : left], out=terms[:half])
-        left -= half
-    first: FloatArray = terms[0]
-    return first
 
 
 def _near_one(vectors: FloatArray) -> FloatArray:

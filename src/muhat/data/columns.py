@@ -34,6 +34,10 @@ class Floats:
         """The rows with these indices."""
         return Floats(self.values[rows], _pick(self.valid, rows))
 
+    def every(self, step: int, first: int, valid: Mask | None) -> Floats:
+        """Every `step`-th row from `first` on, with another mask."""
+        return Floats(self.values[first::step], valid)
+
     def present(self) -> Mask:
         """True where there is a finite value."""
         finite = np.isfinite(self.values)
@@ -57,6 +61,10 @@ class Integers:
         """The rows with these indices."""
         return Integers(self.values[rows], _pick(self.valid, rows))
 
+    def every(self, step: int, first: int, valid: Mask | None) -> Integers:
+        """Every `step`-th row from `first` on, with another mask."""
+        return Integers(self.values[first::step], valid)
+
     def present(self) -> Mask:
         """True where there is a value."""
         return np.ones(len(self.values), bool) if self.valid is None else self.valid
@@ -77,6 +85,10 @@ class Decimals:
     def pick(self, rows: NDArray[np.intp]) -> Decimals:
         """The rows with these indices."""
         return Decimals(self.values[rows], self.scale, _pick(self.valid, rows))
+
+    def every(self, step: int, first: int, valid: Mask | None) -> Decimals:
+        """Every `step`-th row from `first` on, with another mask."""
+        return Decimals(self.values[first::step], self.scale, valid)
 
     def present(self) -> Mask:
         """True where there is a value."""

@@ -32,6 +32,7 @@ from muhat.errors import InvalidInput
 
 _PARTITION_BYTES = 1 << 24
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
+_ASCII = bytes(range(128)) + b"?" * 128
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -93,6 +94,9 @@ class Parser:
         import pyarrow as pa
 
         text = blank_malformed(lines.text)
+        if not text.isascii():
+            # No number has such bytes, and a handler of ragged rows must be able to decode them.
+            text = text.translate(_ASCII)
         try:
             arrays = self._arrays(text, pa.float64())
         except pa.ArrowInvalid:

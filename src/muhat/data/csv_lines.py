@@ -43,7 +43,7 @@ def open_bytes(path: Path) -> BinaryIO:
 def seek_line(file: BinaryIO, position: int) -> int:
     """Move to the first line that begins at `position` (above 0) or later; returns where."""
     file.seek(position - 1)
-    skipped, rest = _skip_line(file, file.read(BLOCK_BYTES))
+    skipped, _ = _skip_line(file, file.read(BLOCK_BYTES))
     start = position - 1 + skipped
     file.seek(start)
     return start
@@ -106,7 +106,7 @@ def _badly_quoted(codes: Codes, ends: Positions) -> Mask:
     before, after = codes[quotes - 1], codes[quotes + 1]
     starts_field = (before == _COMMA) | (before == _NEWLINE) | (before == _QUOTE)
     ends_field = (after == _COMMA) | (after == _NEWLINE) | (after == _QUOTE) | (after == _RETURN)
-    bad = np.bincount(line, minlength=len(ends)) % 2 == 1
+    bad: Mask = np.bincount(line, minlength=len(ends)) % 2 == 1
     bad[line[~np.where(opens, starts_field, ends_field)]] = True
     return bad
 

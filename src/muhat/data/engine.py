@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from muhat.data.base import Source
+from muhat.data.base import Partition, Source
+from muhat.data.kernel import Accumulator
 from muhat.data.progress import Progress
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -47,7 +51,7 @@ def exact_sums(
     source.check_unchanged()
     if work.failed:
         raise SourceFailed(
-            "the data could not be read to the end. `muhat check` shows the data's owner why."
+            "the data could not be read to the end: the file may be damaged. The charge stays."
         )
     if source.known_rows not in (None, sum(each.rows for each in accumulators)):
         raise DataChanged("the data have changed their length since they were counted.")

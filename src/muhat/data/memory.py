@@ -72,6 +72,7 @@ def open_array(array: NDArray[Any], columns: object, dim: int | None) -> Source:
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidInput("data must not be a masked array. Fill it: data.filled(numpy.nan).")
     require_numeric(array.dtype, "data")
+    names: tuple[str, ...]
     if array.ndim == 1:
         if columns is not None and list(_positions(columns, 1)) != [0]:
             raise InvalidInput("columns must be left out for a 1-D array: it is one column.")
@@ -175,6 +176,6 @@ def _number(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(sys.float_info.max, value)
+        return sys.float_info.max if value > 0 else -sys.float_info.max
     except ValueError:
         return math.nan

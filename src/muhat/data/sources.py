@@ -39,10 +39,14 @@ def open_source(data: Any, columns: object = None, dim: int | None = None) -> So
         from muhat.data.memory import open_array
 
         return open_array(data, columns, dim)
-    if isinstance(data, list | tuple | Mapping):
-        from muhat.data.memory import open_list, open_mapping
+    if isinstance(data, Mapping):
+        from muhat.data.memory import open_mapping
 
-        return (open_mapping if isinstance(data, Mapping) else open_list)(data, columns, dim)
+        return open_mapping(data, columns, dim)
+    if isinstance(data, list | tuple):
+        from muhat.data.memory import open_list
+
+        return open_list(data, columns, dim)
     return _open_foreign(data, columns, dim)
 
 

@@ -164,10 +164,6 @@ def _pandas_reader(series: Any) -> Callable[[int, int], list[Column]]:
 
         array = pa.array(series.iloc[start:stop], from_pandas=True)
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-        if len(chunks) != 1:
-            array = pa.concat_arrays(chunks)
-        else:
-            array = chunks[0]
-        return columns_of(array)
+        return columns_of(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))
 
     return read

@@ -243,6 +243,9 @@ def _on_grid(origin: Fraction, exponent: int) -> int:
     excess = max(units.bit_length() - 53, -1074 - exponent)
     if excess > 0:
         units = round_half_even(units, 1 << excess) << excess
+    if units.bit_length() + exponent > 1024:
+        # Next to the largest float the grid goes on where floats end.
+        units -= (1 if units > 0 else -1) << max(excess, 0)
     return units
 
 

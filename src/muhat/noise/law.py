@@ -7,6 +7,7 @@ norm is s, the release is s-GDP (normal) or purely s-differentially private (the
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -50,15 +51,7 @@ class Law(ABC):
 
     def quantile(self, confidence: float, dim: int, *, joint: bool = False) -> float:
         """The least reach whose (joint) tail is at most 1 − confidence."""
-        from scipy.optimize import brentq
-
-        tail = self.joint_tail if joint else self.tail
-        excess = 1 - confidence
-        high = 1.0
-        while tail(high, dim) > excess:
-            high *= 2
-        root = brentq(lambda reach: tail(reach, dim) - excess, 0.0, high, xtol=1e-14, rtol=1e-13)
-        return float(root) * (1 + 1e-10)
+        return _quantile(self.name, confidence, dim, joint)
 
 
 class Normal(Law):
@@ -193,6 +186,20 @@ class MaximumNorm(Law):
 LAWS: dict[str, Law] = {
     law.name: law for law in (Normal(), Laplace(), EuclideanNorm(), MaximumNorm())
 }
+
+
+@functools.lru_cache(maxsize=1024)
+def _quantile(name: str, confidence: float, dim: int, joint: bool) -> float:
+    """Solved once for every law, level and dimension: a page of intervals asks for it often."""
+    from scipy.optimize import brentq
+
+    tail = LAWS[name].joint_tail if joint else LAWS[name].tail
+    excess = 1 - confidence
+    high = 1.0
+    while tail(high, dim) > excess:
+        high *= 2
+    root = brentq(lambda reach: tail(reach, dim) - excess, 0.0, high, xtol=1e-14, rtol=1e-13)
+    return float(root) * (1 + 1e-10)
 
 
 def _normal_tail(reach: NDArray[np.float64]) -> NDArray[np.float64]:

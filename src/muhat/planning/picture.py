@@ -29,14 +29,16 @@ def plan_figure(plan: Plan) -> Any:
         left, right = figure.subplots(1, 2)
         _draw_noise(left, plan)
         _draw_certificate(right, plan)
-    figure.suptitle(f"Private {plan.statistic}, {plan.privacy.describe()}", color=INK)
+    verdict = "" if plan.certificate is None else f"\n{plan.certificate.verdict()}"
+    title = f"Private {plan.statistic}, {plan.privacy.describe()}{verdict}"
+    figure.suptitle(title, color=INK, fontsize="medium")
     return figure
 
 
 def _draw_noise(axes: Any, plan: Plan) -> None:
     """95 % of the noise on two values, or its size on every value relative to the domain."""
     assert plan.spread is not None
-    if plan.dim == 2 and plan.domain is not None:
+    if plan.dim == plan.spread.rows == 2:
         _draw_two(axes, plan)
         return
     names = list(plan.columns or (str(index) for index in range(plan.dim)))[:40]
@@ -53,36 +55,30 @@ def _draw_noise(axes: Any, plan: Plan) -> None:
 
 
 def _draw_two(axes: Any, plan: Plan) -> None:
-    from matplotlib.patches import Ellipse
+    """The sets that hold half of the noise and 95 % of it, in the shape of its law."""
+    from matplotlib.patches import Polygon
+    from scipy.special import chdtri, gammaincinv
 
-    assert plan.spread is not None
-    covariance = plan.spread.covariance
-    values, vectors = np.linalg.eigh(covariance)
-    angle = math.degrees(math.atan2(vectors[1, -1], vectors[0, -1]))
-    for level, alpha in ((0.5, 0.45), (0.95, 0.2)):
-        reach = math.sqrt(-2 * math.log(1 - level))
-        width, height = 2 * reach * math.sqrt(values[-1]), 2 * reach * math.sqrt(values[0])
-        axes.add_patch(
-            Ellipse(
-                (0, 0),
-                width,
-                height,
-                angle=angle,
-                color=NOISE,
-                alpha=alpha,
-                lw=0,
-                label=f"about {level:.0%} of the noise",
-            )
-        )
-    limit = 3.2 * np.sqrt(np.diag(covariance))
-    axes.set_xlim(-limit[0], limit[0])
-    axes.set_ylim(-limit[1], limit[1])
+    spread = plan.spread
+    assert spread is not None
+    angle = np.linspace(0, 2 * math.pi, 721)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    unit = circle / np.linalg.norm(circle, spread.law.sensitivity_norm, axis=1)[:, None]
+    factor = np.diag(spread.scales) if spread.factor is None else spread.factor
+    for level, alpha in ((0.95, 0.2), (0.5, 0.45)):
+        # ‖z‖ has the law χ₂ for normal noise, and Gamma(2) for density ∝ exp(−‖z‖).
+        normal = spread.law.name == "normal"
+        reach = math.sqrt(chdtri(2, 1 - level)) if normal else float(gammaincinv(2, level))
+        edge = reach * unit[:, : factor.shape[1]] @ factor.T
+        axes.add_patch(Polygon(edge, color=NOISE, alpha=alpha, lw=0, label=f"{level:.0%}"))
+    axes.autoscale_view()
+    axes.margins(0.15)
     names = plan.columns or ("value 0", "value 1")
     axes.set_xlabel(f"noise on {names[0]}")
     axes.set_ylabel(f"noise on {names[1]}")
     axes.axhline(0, color=BOUND, lw=0.6)
     axes.axvline(0, color=BOUND, lw=0.6)
-    axes.legend(frameon=False, fontsize="small", loc="upper right")
+    axes.legend(framealpha=0.8, fontsize="small", loc="upper right", title="of the noise")
 
 
 def _draw_certificate(axes: Any, plan: Plan) -> None:
@@ -102,7 +98,7 @@ def _draw_certificate(axes: Any, plan: Plan) -> None:
     axes.set_yticks(range(len(bars)), [label for label, _, _ in reversed(bars)])
     axes.set_xlim(0, 1.2 * max(size for _, size, _ in bars))
     axes.set_xlabel(certificate.metric)
-    axes.set_title(certificate.verdict(), fontsize="small", color=INK)
+    axes.locator_params(axis="x", nbins=4)
 
 
 def _draw_error_against_n(axes: Any, plan: Plan) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from muhat.data import Source
 
 Floats = NDArray[np.float64]
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -135,7 +136,7 @@ class Plan:
         if self._error is None:
             return None
         error, method = self._error
-        order = "ℓ_∞" if math.isinf(self.p) else f"ℓ_{self.p:g}"
+        order = "ℓ∞" if math.isinf(self.p) else f"ℓ{self.p:g}".translate(SUBSCRIPTS)
         weighted = "weighted " if (self.weights != 1).any() else ""
         metric = f"root mean square {weighted}{order} error of the {self.statistic}"
         return Certificate(metric, self.p, error, method, self._lower_bounds())
@@ -249,8 +250,9 @@ class Plan:
             )
             head = entry.head.to_dict()
         lattice = self.recipe.query.lattice
+        totals: tuple[int, ...] = ()
         if lattice is None:
-            totals, rows = (), source.rows()
+            rows = source.rows()
         else:
             sums = exact_sums(source, lattice, missing=self.missing)
             totals, rows = sums.total, sums.rows

@@ -147,7 +147,7 @@ def _release(
     if rows == 0:
         raise InvalidInput("the data have no rows, so there is no mean to release.")
     plan = planner(domain=domain, n=rows, **options)
-    plan = plan.assuming(f"n = {rows} was counted from the data and is declared public")
+    plan = plan.assuming("n was counted from the data")
     return plan.release_from(source, account)
 
 

@@ -1,0 +1,175 @@
+"""The integer domains: public integers that plan and kernel share."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muhat.domains.lattice import BallLattice, BoxLattice, round_half_even
+from muhat.errors import InvalidInput
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+TOP = 1 << 45
+
+BOUNDS = [
+    (0.0, 1.0),
+    (1000, 1100),
+    (2**60, 2**60 + 1000),
+    (-1e308, 1e308),
+    (-1.7976931348623157e308, 1.7976931348623157e308),
+    (0.0, 1e-300),
+    (0.0, 5e-324),
+    (0.0, 5e-321),
+    (1.0, 1.0000000000000002),
+    (1e308, 1.1e308),
+    (Fraction(1, 3), Fraction(2, 3)),
+    (-(2**63), 2**64),
+]
+
+
+def check(lattice: BoxLattice, low: Fraction, high: Fraction) -> None:
+    (exponent,), (center,) = lattice.exponents, lattice.center_units
+    (lower,), (upper,) = lattice.lower, lattice.upper
+    grid = Fraction(2) ** exponent
+    assert lattice.grid == (grid,)
+    assert -TOP <= lower <= 0 <= upper <= TOP
+    assert max(-lower, upper) >= TOP // 2
+    assert Fraction(lattice.center[0]) == center * grid
+    assert abs(center * grid + lower * grid - low) <= grid / 2
+    assert abs(center * grid + upper * grid - high) <= grid / 2
+    assert lattice.extent == (upper - lower,)
+
+
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_box_lattice_covers_the_box_with_forty_five_bits(low: float, high: float) -> None:
+    check(BoxLattice.around([low], [high]), Fraction(low), Fraction(high))
+
+
+@given(FINITE, FINITE, st.fractions(0, 1, max_denominator=1000))
+@settings(max_examples=400, deadline=None)
+def test_box_lattice_is_right_for_all_floats_and_origins(a: float, b: float, at: Fraction) -> None:
+    low, high = sorted((Fraction(a), Fraction(b)))
+    if low == high:
+        return
+    check(BoxLattice.around([low], [high]), low, high)
+    origin = low + at * (high - low)
+    lattice = BoxLattice.around([low], [high], [origin])
+    check(lattice, low, high)
+    assert abs(Fraction(lattice.center[0]) - origin) <= max(
+        lattice.grid[0], abs(origin) / 2**53
+    )
+
+
+@pytest.mark.parametrize("value", [0.1, 3, 2**60 + 1, -1e308, 5e-324, 0.0])
+def test_a_coordinate_of_zero_width_is_a_constant(value: float) -> None:
+    lattice = BoxLattice.around([value], [value])
+    assert lattice.lower == lattice.upper == (0,)
+    assert lattice.center_units[0] * lattice.grid[0] == Fraction(value)
+    assert lattice.center == (float(value),)
+
+
+def test_whole_numbers_and_dyadic_fractions_lie_on_the_grid() -> None:
+    lattice = BoxLattice.around([0, -3, 0.25], [200_000, 90, 0.75])
+    for grid in lattice.grid:
+        assert (Fraction(1, 1024) / grid).denominator == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "origin", "words"),
+    [
+        ([1.0], [0.0], None, "exceed"),
+        ([math.nan], [1.0], None, "finite"),
+        ([0.0], [math.inf], None, "finite"),
+        (["a"], [1.0], None, "number"),
+        ([0.0], [1.0, 2.0], None, "one number a coordinate"),
+        ([], [], None, "at least one"),
+        ([0.0], [1.0], [2.0], "between"),
+        ([0.0], [1.0], [0.5, 0.5], "coordinates"),
+        ([0], [10**400], None, "range of floats"),
+        ([Fraction(0)], [Fraction(1, 10**400)], None, "too close"),
+        ([Fraction(10**300)], [10**300 + Fraction(1, 10**300)], None, "too close"),
+    ],
+)
+def test_impossible_boxes_are_refused(low, high, origin, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InvalidInput, match=words):
+        BoxLattice.around(low, high, origin)
+
+
+def test_bounds_of_numpy_and_decimal_types_are_read() -> None:
+    expected = BoxLattice.around([0.0, 1.0], [2.0, 3.5])
+    assert BoxLattice.around(np.array([0.0, 1.0]), np.array([2.0, 3.5])) == expected
+    assert BoxLattice.around([np.int64(0), Decimal(1)], [2, np.float32(3.5)]) == expected
+
+
+@given(st.floats(5e-324, 1.7e308), st.integers(1, 300))
+@settings(max_examples=200, deadline=None)
+def test_ball_lattice_has_the_radius_of_the_recipe(radius: float, dim: int) -> None:
+    lattice = BallLattice.around([0.0] * dim, radius)
+    steps = Fraction(radius) / lattice.grid
+    assert 1 << 44 <= steps < 1 << 45
+    inflated = steps * (1 + Fraction(2 * dim + 12, 2**53))
+    # ⌈inflated + √d/2⌉ + 1, the square root by squares alone
+    least = lattice.radius - 1 - inflated
+    assert least > 0
+    assert (2 * least) ** 2 >= dim
+    if 2 * (least - 1 - Fraction(1, 2**30)) > 0:
+        assert (2 * (least - 1 - Fraction(1, 2**30))) ** 2 < dim
+
+
+def test_whitening_is_stored_as_a_triangle() -> None:
+    lattice = BallLattice.whitened([0, 0], np.array([[2.0, 0.0], [1.0, 3.0]]))
+    assert lattice.whitening == ((2.0,), (1.0, 3.0))
+    assert lattice.clip_radius == 1.0
+    assert lattice.exponent == -44
+    assert BallLattice.whitened([0, 0], [[2.0], [1.0, 3.0]]) == lattice
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: BallLattice.around([0.0], 0.0), "radius"),
+        (lambda: BallLattice.around([0.0], -1.0), "radius"),
+        (lambda: BallLattice.around([0.0], math.inf), "radius"),
+        (lambda: BallLattice.around([math.nan], 1.0), "center"),
+        (lambda: BallLattice.around([], 1.0), "center"),
+        (lambda: BallLattice.whitened([0, 0], [[1, 1], [0, 1]]), "triangular"),
+        (lambda: BallLattice.whitened([0, 0], [[1, 0]]), "row"),
+        (lambda: BallLattice.whitened([0, 0], [[0, 0], [0, 1]]), "diagonal"),
+        (lambda: BallLattice.whitened([0], [[math.nan]]), "finite"),
+        (lambda: BoxLattice((0,), (0,), (1,), (2,)), "lower <= 0"),
+        (lambda: BoxLattice((0,), (0, 0), (0,), (0,)), "one exponent"),
+    ],
+)
+def test_impossible_lattices_are_refused(make, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InvalidInput, match=words):
+        make()
+
+
+def test_lattices_are_hashable_and_written_without_decimal_floats() -> None:
+    box = BoxLattice.around([0.1, 0], [0.7, 10])
+    ball = BallLattice.whitened([0.1, 0], [[1.5], [0.25, 2.0]])
+    assert len({box, ball, BoxLattice.around([0.1, 0], [0.7, 10])}) == 2
+
+    def leaves(value: object) -> list[object]:
+        if isinstance(value, dict):
+            return [leaf for part in value.values() for leaf in leaves(part)]
+        if isinstance(value, list):
+            return [leaf for part in value for leaf in leaves(part)]
+        return [value]
+
+    for lattice in (box, ball):
+        text = json.dumps(lattice.to_dict())
+        assert json.loads(text) == lattice.to_dict()
+        assert all(isinstance(leaf, int | str) for leaf in leaves(lattice.to_dict()))
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))
+def test_round_half_even_agrees_with_python(numerator: int, denominator: int) -> None:
+    assert round_half_even(numerator, denominator) == round(Fraction(numerator, denominator))

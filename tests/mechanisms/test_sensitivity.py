@@ -1,0 +1,197 @@
+"""Observed sensitivity is at most the declared one, in integers, for every mechanism.
+
+Pairs are adversarial: opposite ends of the domain, corners, points a hair inside and outside,
+huge, tiny and non-finite values, added to a random rest so that every rounding occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.data.columns import Batch
+from muhat.data.kernel import record_integers
+from muhat.mechanisms.box_norm import box_norm
+from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
+from muhat.mechanisms.joint import count_only, joint
+from muhat.mechanisms.laplace import laplace, plain_laplace
+from muhat.mechanisms.recipe import Body, Protection
+from muhat.privacy import Neighbors
+
+A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])
+DOMAINS = {
+    "ball": mh.Ball(radius=0.7, dim=3, center=[1, -2, 3]),
+    "tiny ball": mh.Ball(radius=1e-130, dim=3),
+    "box": mh.Box(lower=[-1, 0, 1000], upper=[1, 200_000, 1100]),
+    "ellipsoid": mh.Ellipsoid(A, center=[1, 2, 3]),
+}
+SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
+
+
+def protection(neighbors: Neighbors = SUBSTITUTE, contributions: int = 1) -> Protection:
+    return Protection(neighbors, Fraction(1, 4), contributions)
+
+
+def recipes(K, neighbors=SUBSTITUTE, contributions=1):
+    guard, w = protection(neighbors, contributions), np.ones(K.dim)
+    body = Body.of(K)
+    made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, guard)]
+    if isinstance(K, mh.Box):
+        made += [laplace(body, 2, w, guard), box_norm(body, 2, w, guard)]
+    if not isinstance(K, mh.Ellipsoid):
+        made.append(plain_laplace(body, 2, w, guard))
+    if neighbors is ADD_REMOVE:
+        made += [joint(body, 2, w, guard, pure=pure, share=0.6) for pure in (False, True)]
+        if isinstance(K, mh.Box):
+            made.append(gaussian(Body.from_origin(K), 2, w, guard))
+    return made
+
+
+def hostile_rows(K, rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Points on the boundary and beyond it, exactly on it, a hair off it, and nonsense."""
+    direction = rng.normal(size=(rows, K.dim))
+    kind = rng.integers(0, 6, rows)
+    corner = np.sign(direction) * K.half_widths
+    offset = np.where((kind == 0)[:, None], corner, direction * K.half_widths)
+    offset *= np.choose(kind, [1, 1e3, 1e-3, 1e150, 1.0, 1e-290])[:, None]
+    x = K.clip(K.center + np.clip(offset, -1e150, 1e150)) if rows < 10 else K.center + offset
+    on_the_edge = kind == 4
+    x[on_the_edge] = K.clip(K.center + 1e6 * direction[on_the_edge] * K.half_widths)
+    nudge = rng.integers(0, 3, rows)
+    x[nudge == 1] = np.nextafter(x[nudge == 1], np.inf)
+    x[nudge == 2] = np.nextafter(x[nudge == 2], -np.inf)
+    poison = rng.random((rows, K.dim)) < 0.01
+    x[poison] = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0], poison.sum())
+    return x
+
+
+def opposite(K, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """For half of the rows the reflection through the centre, for the rest another row."""
+    mirrored = 2 * K.center - x
+    return np.where(rng.random(len(x))[:, None] < 0.5, mirrored, rng.permutation(x))
+
+
+def integers(recipe, x: np.ndarray) -> np.ndarray:
+    return record_integers(
+        recipe.query.lattice, Batch(len(x), matrix=np.ascontiguousarray(x))
+    ).astype(object)
+
+
+def answers(recipe, sums: np.ndarray, count: int) -> np.ndarray:
+    """v of every row of sums, as Python integers."""
+    query = recipe.query
+    if query.from_zero:
+        sums = sums + count * np.array(query.lattice.center_units, object)
+    if query.count_multiplier is not None:
+        sums = np.column_stack([sums, np.full(len(sums), count, object)])
+    B = np.array(query.row_multipliers, object)
+    return (B * sums + (1 << query.fraction_bits >> 1)) >> query.fraction_bits
+
+
+def largest(recipe, difference: np.ndarray) -> float:
+    """The largest norm of the rows, as an exact comparison would see it (floats only to report)."""
+    size = np.abs(difference)
+    if recipe.law.sensitivity_norm == 1:
+        return Fraction(int(size.sum(axis=1).max())) ** 2
+    if math.isinf(recipe.law.sensitivity_norm):
+        return Fraction(int(size.max())) ** 2
+    return Fraction(int((size**2).sum(axis=1).max()))
+
+
+def observed_over_declared(recipe, K, pairs: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    guard = recipe.protection
+    declared = recipe.query.sensitivity(
+        recipe.law.sensitivity_norm, guard.neighbors, guard.contributions
+    )
+    worst = Fraction(0)
+    with np.errstate(all="ignore"):
+        for _ in range(max(1, pairs // 20_000)):
+            x = hostile_rows(K, min(pairs, 20_000), rng)
+            rest = rng.integers(-(2**61), 2**61, x.shape).astype(object)
+            q = integers(recipe, x)
+            count = int(rng.integers(0, 10**6))
+            if guard.neighbors is SUBSTITUTE:
+                other = integers(recipe, opposite(K, x, rng))
+                after = answers(recipe, rest + guard.contributions * other, count)
+            else:
+                after = answers(recipe, rest, count - guard.contributions)
+            before = answers(recipe, rest + guard.contributions * q, count)
+            worst = max(worst, largest(recipe, before - after))
+    return float(worst / declared**2) ** 0.5
+
+
+@pytest.mark.parametrize("neighbors", Neighbors)
+@pytest.mark.parametrize("name", DOMAINS)
+def test_no_neighbour_moves_the_answer_beyond_the_declared_sensitivity(name, neighbors):
+    K = DOMAINS[name]
+    for recipe in recipes(K, neighbors):
+        ratio = observed_over_declared(recipe, K, 20_000, seed=11)
+        assert ratio <= 1, recipe.name
+        if recipe.law.sensitivity_norm == 2 and neighbors is SUBSTITUTE:
+            assert ratio > 0.999, "the declared sensitivity is attained, not just safe"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_million_adversarial_pairs_stay_within_the_declared_sensitivity(name):
+    K = DOMAINS[name]
+    recipe = recipes(K)[0]
+    assert 0.999 < observed_over_declared(recipe, K, 1_000_000, seed=12) <= 1
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_several_records_a_person_multiply_the_sensitivity(name):
+    for recipe in recipes(DOMAINS[name], contributions=10):
+        assert observed_over_declared(recipe, DOMAINS[name], 20_000, seed=13) <= 1
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_planted_error_of_two_percent_is_seen(name):
+    K = DOMAINS[name]
+    honest = recipes(K)[0]
+    louder = tuple(multiplier * 102 // 100 for multiplier in honest.query.multipliers)
+    query = replace(honest.query, multipliers=louder)
+    with pytest.raises(AssertionError, match="more sensitive"):
+        replace(honest, query=query)
+    planted = replace(honest, query=query, protection=Protection(SUBSTITUTE, Fraction(9), 1))
+    declared = honest.query.sensitivity(2.0, SUBSTITUTE, 1)
+    ratio = observed_over_declared(planted, K, 20_000, seed=14)
+    seen = ratio * planted.query.sensitivity(2.0, SUBSTITUTE, 1)
+    assert seen > declared
+
+
+def test_the_rounding_term_of_the_sensitivity_is_needed():
+    """Without the +√r the declared sensitivity of a coarse query is exceeded."""
+    K = mh.Box([0, 0], [1, 1])
+    recipe = gaussian(Body.of(K), 2, np.ones(2), Protection(SUBSTITUTE, Fraction(1, 10**14), 1))
+    without = recipe.query.sensitivity(2.0, SUBSTITUTE, 1) - 2
+    ratio = observed_over_declared(recipe, K, 20_000, seed=15)
+    assert ratio <= 1
+    assert ratio * float(recipe.query.sensitivity(2.0, SUBSTITUTE, 1)) > float(without)
+
+
+def test_a_count_moves_by_one():
+    recipe = count_only(protection(ADD_REMOVE), pure=True)
+    moved = [recipe.query.answer((), n + 1)[0] - recipe.query.answer((), n)[0] for n in range(999)]
+    assert max(moved) <= recipe.query.sensitivity(1.0, ADD_REMOVE, 1) <= 2**53
+
+
+@pytest.mark.parametrize("strength", [Fraction(1, 10**12), Fraction(1), Fraction(100)])
+@pytest.mark.parametrize("dim", [1, 7, 1000])
+def test_the_noise_is_hardly_more_than_the_ideal(dim, strength):
+    sides = np.logspace(-6, 6, dim) if dim > 1 else np.ones(1)
+    box = mh.Box(np.zeros(dim), sides)
+    recipe = gaussian(Body.of(box), 2, np.ones(dim), Protection(SUBSTITUTE, strength, 1))
+    ideal = sides.sum() / math.sqrt(strength)
+    assert 1 - 1e-12 <= np.linalg.norm(recipe.scales) / ideal <= 1 + 5e-9
+
+
+def test_a_promise_beyond_exact_arithmetic_is_refused():
+    with pytest.raises(mh.InvalidInput, match="too strong"):
+        mh.plan_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1e-13))

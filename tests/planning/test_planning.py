@@ -1,0 +1,277 @@
+"""Plans: the right mechanism, the right error, the right certificate, and clear refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import muhat as mh
+
+BALL = mh.Ball(radius=1, dim=10)
+UNLIKE = mh.Box([0, 16], [200_000, 90])
+PURE = mh.PureDP(epsilon=1.0)
+
+
+def test_the_example_of_the_ball_is_certified_within_five_percent():
+    plan = mh.plan_mean(domain=BALL, n=1000, privacy=mh.ZCDP(rho=0.1))
+    assert plan.mechanism == "gaussian"
+    assert plan.expected_error == pytest.approx(2 * math.sqrt(10) / (1000 * math.sqrt(0.2)))
+    assert plan.expected_error_method == "exact"
+    values = {bound.datasets: bound.value for bound in plan.certificate.bounds}
+    assert values["every"] == pytest.approx(0.01103, abs=1e-5)
+    assert values["some"] == pytest.approx(0.01344, abs=1e-5)
+    assert plan.certificate.ratio == pytest.approx(1.052, abs=5e-4)
+    assert plan.certificate.ratio_every == pytest.approx(1.282, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("promise", "strength"),
+    [
+        (mh.ZCDP(rho=0.5), 1.0),
+        (mh.GDP(mu=1.0), 1.0),
+        (mh.ApproxDP(epsilon=1, delta=1e-6), 1 / 4.224679),
+    ],
+)
+def test_normal_noise_fits_the_promise(promise, strength):
+    plan = mh.plan_mean(domain=mh.Box([0], [1]), n=100, privacy=promise)
+    assert plan.standard_error[0] == pytest.approx(1 / (100 * strength), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("domain", "errors"),
+    [
+        (
+            mh.Box(np.zeros(16), np.ones(16)),
+            {"ellipsoid-norm": 66, "laplace": 90.5, "box-norm": 40.4},
+        ),
+        (
+            mh.Box([0, 0], [200_000, 74]),
+            {"ellipsoid-norm": 3.47e5, "laplace": 2.85e5, "box-norm": 4e5},
+        ),
+    ],
+)
+def test_pure_privacy_takes_the_mechanism_with_the_least_error(domain, errors):
+    plan = mh.plan_sum(domain=domain, n=10, privacy=PURE)
+    found = {plan.mechanism: plan.expected_error, **dict(plan.alternatives)}
+    assert found.keys() == errors.keys()
+    for name, error in errors.items():
+        assert found[name] == pytest.approx(error, rel=5e-3)
+    assert plan.mechanism == min(errors, key=errors.get)
+
+
+def test_pure_privacy_on_a_ball_beats_the_plain_laplace():
+    best = mh.plan_mean(domain=BALL, n=1000, privacy=PURE)
+    plain = mh.plan_mean(domain=BALL, n=1000, privacy=PURE, mechanism="plain-laplace")
+    assert best.mechanism == "ellipsoid-norm"
+    assert best.expected_error == pytest.approx(2 * math.sqrt(110) / 1000, rel=1e-9)
+    assert plain.expected_error == pytest.approx(2 * math.sqrt(2) * 10 / 1000, rel=1e-9)
+    assert best.certificate.ratio < plain.certificate.ratio
+
+
+def test_unlike_sides_get_unlike_noise():
+    """Everyone else adds spherical noise; for a box with unequal sides that is not the best."""
+    plan = mh.plan_mean(domain=UNLIKE, n=1000, privacy=mh.ZCDP(rho=0.5))
+    w = np.array([200_000.0, 74.0])
+    assert np.allclose(np.diag(plan.covariance), w.sum() * w / 1000**2)
+    spherical = math.sqrt(2) * np.linalg.norm(w) / 1000
+    assert plan.expected_error < 0.75 * spherical
+
+
+def test_named_bounds_weight_the_columns_by_their_widths():
+    plan = mh.plan_mean(
+        domain={"salary": (0, 200_000), "age": (16, 90)}, n=10_000, privacy=mh.ZCDP(rho=0.5)
+    )
+    assert plan.columns == ("salary", "age")
+    relative = plan.standard_error / np.array([200_000, 74])
+    assert relative[0] == pytest.approx(relative[1], rel=1e-9)
+    heavy = mh.plan_mean(
+        domain={"salary": (0, 200_000), "age": (16, 90)},
+        n=10_000,
+        privacy=mh.ZCDP(rho=0.5),
+        weights={"age": 1.0, "salary": 1e-9},
+    )
+    assert heavy.standard_error[1] < plan.standard_error[1]
+
+
+@pytest.mark.parametrize("p", [2, 4, math.inf])
+@pytest.mark.parametrize("promise", [mh.ZCDP(rho=0.01), PURE], ids=["zcdp", "pure"])
+@pytest.mark.parametrize(
+    "domain", [BALL, UNLIKE, mh.Ellipsoid([[4, 1], [1, 3]])], ids=["ball", "box", "ellipsoid"]
+)
+def test_no_plan_is_better_than_its_lower_bounds(domain, promise, p):
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=promise, p=p)
+    for bound in plan.certificate.bounds:
+        assert bound.value is None or bound.value <= plan.expected_error
+    assert plan.certificate.ratio >= 1
+
+
+def test_one_ellipsoid_serves_every_norm_of_the_error_but_a_box_has_its_own():
+    plans = [mh.plan_mean(domain=UNLIKE, n=10, privacy=mh.ZCDP(rho=1), p=p) for p in (2, math.inf)]
+    assert plans[0].standard_error[1] < plans[1].standard_error[1]
+    assert plans[1].expected_error_method == "quadrature"
+    balls = [mh.plan_mean(domain=BALL, n=10, privacy=mh.ZCDP(rho=1), p=p) for p in (2, 8)]
+    assert np.allclose(balls[0].standard_error, balls[1].standard_error)
+
+
+def test_contributions_multiply_the_noise():
+    one = mh.plan_mean(domain=BALL, n=1000, privacy=mh.ZCDP(rho=0.1))
+    five = mh.plan_mean(domain=BALL, n=1000, privacy=mh.ZCDP(rho=0.1), contributions=5)
+    assert five.expected_error == pytest.approx(5 * one.expected_error, rel=1e-9)
+    assert five.certificate.ratio == pytest.approx(one.certificate.ratio, rel=1e-6)
+
+
+def test_a_secret_n_is_a_ratio_without_certificate():
+    plan = mh.plan_mean(domain=mh.Ball(radius=2, dim=100), n=None, privacy=mh.GDP(mu=0.5))
+    assert plan.mechanism == "ratio"
+    assert plan.neighbors is mh.Neighbors.ADD_REMOVE
+    assert plan.expected_error is plan.covariance is plan.standard_error is plan.certificate is None
+    # Worst mean: r(√d + 1)/(nμ).
+    assert plan.error_at(1000) == pytest.approx(2 * 11 / (1000 * 0.5), rel=1e-6)
+
+
+def test_a_sum_with_secret_n_measures_from_zero_or_counts_along():
+    one = mh.plan_sum(domain=mh.Box([0], [100]), n=None, privacy=PURE)
+    assert one.mechanism == "laplace"
+    assert one.expected_error == pytest.approx(100 * math.sqrt(2), rel=1e-9)
+    far = mh.plan_sum(domain=mh.Box([1000] * 3, [1100] * 3), n=None, privacy=mh.GDP(mu=1))
+    assert far.mechanism == "joint"
+    assert far.expected_error == pytest.approx(150 + 1050 * math.sqrt(3), rel=1e-6)
+    assert far.certificate.ratio < 1.4
+    ball = mh.plan_sum(domain=mh.Ball(radius=1, dim=2, center=[3, 4]), n=None, privacy=mh.GDP(mu=1))
+    assert ball.expected_error == pytest.approx(math.sqrt(2) + 5, rel=1e-6)
+
+
+def test_a_count_has_the_noise_of_one_record():
+    assert mh.plan_count(privacy=mh.GDP(mu=2)).expected_error == pytest.approx(0.5)
+    assert mh.plan_count(privacy=PURE).expected_error == pytest.approx(math.sqrt(2))
+    assert mh.plan_count(privacy=PURE, contributions=3).expected_error == pytest.approx(
+        3 * math.sqrt(2)
+    )
+
+
+@pytest.mark.parametrize("kind", ["zcdp", "gdp", "pure", "approx"])
+@pytest.mark.parametrize("domain", [BALL, {"a": (0, 1), "b": (5, 9)}], ids=["ball", "box"])
+def test_the_privacy_for_an_error_reaches_it_and_no_less_would(kind, domain):
+    delta = 1e-6 if kind == "approx" else None
+    promise = mh.privacy_for(domain=domain, n=1000, error=0.02, kind=kind, delta=delta)
+    assert promise.kind == kind
+    reached = mh.plan_mean(domain=domain, n=1000, privacy=promise).expected_error
+    assert reached <= 0.02 * (1 + 1e-9)
+    assert reached >= 0.02 * (1 - 1e-6)
+
+
+def test_an_error_bound_beyond_a_domain_needs_hardly_any_privacy_loss():
+    assert mh.privacy_for(domain=BALL, n=1000, error=0.01, kind="zcdp") == mh.ZCDP(rho=0.2)
+
+
+def test_the_digest_is_stable_and_changes_with_every_choice():
+    def digest(**changes):
+        arguments = {"domain": BALL, "n": 100, "privacy": mh.ZCDP(rho=0.1)} | changes
+        return mh.plan_mean(**arguments).digest
+
+    assert digest() == digest()
+    others = [
+        digest(n=101),
+        digest(privacy=mh.ZCDP(rho=0.2)),
+        digest(privacy=mh.GDP(mu=0.1)),
+        digest(domain=mh.Ball(radius=1.5, dim=10)),
+        digest(contributions=2),
+        digest(n=None),
+        digest(p=4),
+    ]
+    assert len({digest(), *others}) == len(others) + 1
+
+
+def test_a_plan_prints_and_serialises():
+    plan = mh.plan_mean(domain={"a": (0, 1)}, n=100, privacy=PURE, p=math.inf)
+    text = plan.describe()
+    assert "0.01" in text
+    assert "1-DP" in text
+    assert repr(plan) == text
+    assert "<table>" in plan._repr_html_()
+    fields = plan.to_dict()
+    assert fields["p"] == "inf"
+    assert fields["certificate"]["ratio"] == plan.certificate.ratio
+    assert "number of records" in mh.plan_mean(domain=BALL, n=None, privacy=PURE).describe()
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        mh.plan_mean(domain=UNLIKE, n=100, privacy=PURE),
+        mh.plan_mean(domain=mh.Ball(radius=1, dim=60), n=100, privacy=mh.ZCDP(rho=1)),
+        mh.plan_mean(domain=UNLIKE, n=None, privacy=PURE),
+        mh.plan_count(privacy=PURE),
+    ],
+    ids=["two", "many", "ratio", "count"],
+)
+def test_a_plan_draws_itself(plan, tmp_path):
+    plan.plot().savefig(tmp_path / "plan.png")
+    assert (tmp_path / "plan.png").stat().st_size > 5_000
+
+
+def bad(**changes):
+    return {"domain": UNLIKE, "n": 100, "privacy": PURE} | changes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        (bad(domain=None), "domain must say"),
+        (bad(domain={}), "domain must say"),
+        (bad(domain=(0, 1)), "domain must say"),
+        (bad(domain={"a": (1, 0)}), "lower bound of a"),
+        (bad(domain={"a": (1, 1)}), "lower bound of a"),
+        (bad(domain={"a": (0, math.inf)}), "upper bound of a"),
+        (bad(domain={"a": (math.nan, 1)}), "lower bound of a"),
+        (bad(domain={"a": 3}), "pairs"),
+        (bad(privacy=1.0), "promise"),
+        (bad(privacy=None), "promise"),
+        (bad(n=0), "n must be"),
+        (bad(n=-5), "n must be"),
+        (bad(n=2.5), "n must be"),
+        (bad(n="many"), "n must be"),
+        (bad(p=1), "p must be"),
+        (bad(p=math.nan), "p must be"),
+        (bad(weights=[1]), "weights"),
+        (bad(weights=[1, -1]), "weights"),
+        (bad(weights={"a": 1}), "weights"),
+        (bad(neighbors="add-remove"), "n is public"),
+        (bad(n=None, neighbors="substitute"), "n is secret"),
+        (bad(neighbors="friends"), "neighbors"),
+        (bad(missing="drop"), "drop"),
+        (bad(missing="impute"), "missing"),
+        (bad(contributions=0), "contributions"),
+        (bad(mechanism="gaussian"), "mechanism"),
+        (bad(mechanism="laplase"), "Did you mean 'laplace'"),
+        (bad(n=None, mechanism="laplace"), "ratio"),
+        (bad(domain=BALL, mechanism="box-norm"), "Box"),
+        (bad(domain=BALL, mechanism="laplace"), "Box"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_hint(arguments, match):
+    with pytest.raises(mh.InvalidInput, match=match):
+        mh.plan_mean(**arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"error": 0},
+        {"error": math.nan},
+        {"kind": "zCDP"},
+        {"kind": "approx"},
+        {"kind": "zcdp", "delta": 1e-6},
+        {"kind": "approx", "delta": 2},
+    ],
+)
+def test_a_bad_target_is_refused(arguments):
+    with pytest.raises(mh.InvalidInput):
+        mh.privacy_for(**({"domain": BALL, "n": 100, "error": 0.1} | arguments))
+
+
+def test_a_count_under_substitution_is_refused():
+    with pytest.raises(mh.InvalidInput, match="public"):
+        mh.plan_count(privacy=PURE, neighbors="substitute")

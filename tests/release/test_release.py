@@ -1,0 +1,273 @@
+"""Releases: values, intervals, JSON, and the order charge, read, release.
+
+Values carry real noise. Comparisons allow 6.5 standard errors for normal noise and 10 to 20
+for heavier tails: a false alarm below 1e-9 a comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import muhat as mh
+
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(4000, 3)) * [1, 2, 0.5] + [0, 1, 2]
+BOX = mh.Box([-4, -8, 0], [4, 8, 4])
+RHO = mh.ZCDP(rho=0.5)
+DOMAINS = [
+    BOX,
+    mh.Ball(radius=8, dim=3, center=[0, 1, 2]),
+    mh.Ellipsoid(np.array([[16, 1, 0], [1, 64, 2], [0, 2, 9.0]]), center=[0, 1, 2]),
+]
+
+
+def within(release, target, deviations=6.5):
+    return np.all(np.abs(release.value - target) <= deviations * release.standard_error)
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize(
+    "promise",
+    [RHO, mh.GDP(mu=1), mh.ApproxDP(epsilon=1, delta=1e-6), mh.PureDP(epsilon=1)],
+    ids=lambda promise: promise.kind,
+)
+def test_a_mean_is_the_mean_of_the_clipped_records_plus_noise(domain, promise):
+    release = mh.mean(X, domain=domain, privacy=promise)
+    assert release.value.shape == (3,)
+    assert release.n == 4000
+    assert within(release, domain.clip(X).mean(axis=0), 20)
+    lower, upper = release.interval()
+    assert (lower < release.value).all()
+    assert (release.value < upper).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("promise", [RHO, mh.PureDP(epsilon=1)], ids=["zcdp", "pure"])
+def test_a_secret_n_gives_a_ratio_with_an_interval(domain, promise):
+    release = mh.mean(X, domain=domain, privacy=promise, n=None)
+    assert release.mechanism == "ratio"
+    assert release.n is None
+    assert release.certificate is None
+    assert within(release, domain.clip(X).mean(axis=0), 20)
+    assert json.loads(release.to_json())["n"] is None
+
+
+@pytest.mark.parametrize("n", [4000, None])
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_sum_is_the_sum_of_the_clipped_records_plus_noise(domain, n):
+    release = mh.sum(X, domain=domain, privacy=RHO, n=n)
+    assert within(release, domain.clip(X).sum(axis=0))
+    assert release.certificate.ratio >= 1
+
+
+@pytest.mark.parametrize("n", [4000, None])
+def test_a_sum_far_from_zero_keeps_its_digits(n):
+    far = X + 1e6
+    box = mh.Box(BOX.lower + 1e6, BOX.upper + 1e6)
+    release = mh.sum(far, domain=box, privacy=RHO, n=n)
+    assert within(release, box.clip(far).sum(axis=0))
+
+
+def test_a_count_counts():
+    release = mh.count(X, privacy=mh.PureDP(epsilon=1))
+    assert release.columns == ("count",)
+    assert abs(float(release) - 4000) < 30
+
+
+def test_an_empty_secret_dataset_still_gives_a_finite_release():
+    release = mh.mean(X[:0], domain=BOX, privacy=RHO, n=None)
+    assert np.isfinite(release.value).all()
+    assert np.isinf(release.standard_error).all()
+    assert np.isinf(np.diag(release.covariance)).all()
+    lower, upper = release.interval()
+    assert np.allclose(lower, BOX.lower)
+    assert np.allclose(upper, BOX.upper)
+    again = mh.Release.from_json(release.to_json())
+    assert np.isinf(again.standard_error).all()
+    assert "unknown" in repr(release)
+
+
+@pytest.mark.parametrize("n", [4000, None])
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_release_survives_json(domain, n):
+    release = mh.mean(X, domain=domain, privacy=RHO, n=n)
+    again = mh.Release.from_json(release.to_json())
+    assert again.to_json() == release.to_json()
+    assert repr(again) == repr(release)
+    for mine, theirs in zip(again.interval(0.9), release.interval(0.9), strict=True):
+        assert (mine == theirs).all()
+    assert (again.covariance == release.covariance).all()
+    assert again.privacy == release.cost
+
+
+def test_the_json_has_the_promised_keys():
+    fields = json.loads(mh.mean(X, domain=BOX, privacy=RHO).to_json())
+    expected = "schema value standard_error interval mechanism privacy neighbors n columns cost"
+    assert set(expected.split()) <= set(fields)
+    assert {"certificate", "assumptions", "ledger_head"} <= set(fields)
+    assert {"error", "ratio", "bounds"} <= set(fields["certificate"])
+    assert fields["privacy"] == {"kind": "zcdp", "rho": 0.5}
+    assert fields["ledger_head"] is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"schema": "muhat.release/9"}', "null", '{"schema": 1, "noise": 2}']
+)
+def test_bad_json_is_refused(text):
+    with pytest.raises(mh.InvalidInput):
+        mh.Release.from_json(text)
+
+
+def test_a_release_of_one_number_is_a_float():
+    release = mh.mean(X[:, 0], domain=mh.Box([-4], [4]), privacy=RHO)
+    assert float(release) == release.value[0]
+    assert release.value.shape == release.standard_error.shape == (1,)
+    with pytest.raises(TypeError):
+        float(mh.mean(X, domain=BOX, privacy=RHO))
+
+
+def test_a_release_prints_a_table_and_a_certificate():
+    release = mh.mean(X, domain=BOX, privacy=RHO)
+    text = repr(release)
+    assert text.startswith("Private mean · 0.5-zCDP · n = 4000")
+    assert "standard error" in text
+    assert "within" in text
+    assert "<table>" in release._repr_html_()
+
+
+def test_a_projected_release_lies_in_the_domain_without_certificate():
+    release = mh.mean(X[:5], domain=BOX, privacy=mh.ZCDP(rho=1e-4))
+    inside = release.projected()
+    assert (inside.value >= BOX.lower).all()
+    assert (inside.value <= BOX.upper).all()
+    assert inside.certificate is None
+    with pytest.raises(mh.InvalidInput):
+        mh.count(X, privacy=RHO).projected()
+
+
+def test_simultaneous_and_surer_intervals_are_longer():
+    release = mh.mean(X, domain=BOX, privacy=RHO)
+
+    def length(**options):
+        lower, upper = release.interval(**options)
+        return float((upper - lower)[0])
+
+    assert (
+        length(confidence=0.9) < length() < length(simultaneous=True) < length(confidence=1 - 1e-6)
+    )
+    assert length(target="population") > length()
+    assert length(target="population", simultaneous=True) > length(target="population")
+
+
+def test_a_population_interval_is_refused_where_it_cannot_be_said():
+    secret = mh.mean(X, domain=BOX, privacy=RHO, n=None)
+    with pytest.raises(mh.InvalidInput, match="secret"):
+        secret.interval(target="population")
+    several = mh.mean(X, domain=BOX, privacy=RHO, contributions=2)
+    with pytest.raises(mh.InvalidInput, match="independent"):
+        several.interval(target="population")
+    with pytest.raises(mh.InvalidInput, match="sum"):
+        mh.sum(X, domain=BOX, privacy=RHO).interval(target="population")
+
+
+@pytest.mark.parametrize("arguments", [{"confidence": 0}, {"confidence": 1}, {"target": "moon"}])
+def test_a_bad_interval_is_refused(arguments):
+    with pytest.raises(mh.InvalidInput):
+        mh.mean(X, domain=BOX, privacy=RHO).interval(**arguments)
+
+
+def test_the_ledger_is_charged_and_its_head_is_in_the_release(tmp_path):
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1), neighbors="substitute")
+    first = mh.mean(X, domain=BOX, privacy=RHO, ledger=ledger)
+    second = mh.mean(X, domain=BOX, privacy=RHO, ledger=tmp_path / "b.db")
+    assert first.ledger_head["count"] == 1
+    assert second.ledger_head["count"] == 2
+    assert ledger.spent == 1
+    assert [entry.plan_digest for entry in ledger.entries()] == [first.plan_digest] * 2
+    with pytest.raises(mh.BudgetExceeded):
+        mh.mean(X, domain=BOX, privacy=RHO, ledger=ledger)
+    assert ledger.head.count == 2
+    mh.Ledger.open(tmp_path / "b.db", expect_head=first.ledger_head)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"domain": None},
+        {"privacy": None},
+        {"n": 3999},
+        {"n": 0},
+        {"n": None},  # a ledger of the other neighbour relation
+        {"privacy": mh.ApproxDP(epsilon=0.1, delta=1e-9)},  # another kind of promise
+        {"columns": [0, 1]},
+        {"columns": [0, 1, 7]},
+        {"domain": mh.Box([0], [1])},
+        {"data": X[:0]},
+        {"data": iter(X)},
+        {"data": "no-such-file.csv"},
+        {"p": 1},
+        {"mechanism": "magic"},
+    ],
+    ids=str,
+)
+def test_nothing_is_spent_on_bad_input(tmp_path, wrong):
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1), neighbors="substitute")
+    arguments = {"data": X, "domain": BOX, "privacy": RHO, "ledger": ledger} | wrong
+    data = arguments.pop("data")
+    with pytest.raises(mh.InvalidInput) as caught:
+        mh.mean(data, **arguments)
+    assert ledger.spent == 0
+    assert len(str(caught.value)) > 20
+
+
+def test_the_number_of_rows_is_not_told_when_n_differs():
+    with pytest.raises(mh.InvalidInput) as caught:
+        mh.mean(X, domain=BOX, privacy=RHO, n=5000)
+    assert "4000" not in str(caught.value)
+
+
+def test_named_bounds_follow_the_columns():
+    frame = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    bounds = {"c": (0, 4), "a": (-4, 4)}
+    for columns in (None, ["c", "a"], ["a", "c"]):
+        release = mh.mean(frame, domain=bounds, columns=columns, privacy=mh.GDP(mu=10))
+        truth = {"a": np.clip(X[:, 0], -4, 4).mean(), "c": np.clip(X[:, 2], 0, 4).mean()}
+        assert release.columns == tuple(columns or ("c", "a"))
+        assert within(release, [truth[name] for name in release.columns])
+    with pytest.raises(mh.InvalidInput, match="no bounds"):
+        mh.mean(frame, domain=bounds, columns=["a", "b"], privacy=RHO)
+    with pytest.raises(mh.InvalidInput, match="not in columns"):
+        mh.mean(frame, domain=bounds, columns=["a"], privacy=RHO)
+    plan = mh.plan_mean(domain=bounds, n=4000, privacy=RHO)
+    with pytest.raises(mh.InvalidInput, match="names its columns"):
+        plan.release(frame, columns=["a", "c"])
+
+
+def test_dropped_records_do_not_count_when_n_is_secret():
+    data = X.copy()
+    data[::2, 1] = np.nan
+    release = mh.mean(data, domain=BOX, privacy=mh.GDP(mu=5), n=None, missing="drop")
+    assert within(release, BOX.clip(data[1::2]).mean(axis=0), 10)
+    assert release.noise.count < 2100
+
+
+def test_no_release_or_plan_carries_data():
+    """A canary in the data is in no text, JSON, HTML or dict that comes out."""
+    canary = 1234.5678
+    data = np.full((50, 1), canary)
+    release = mh.mean(data, domain=mh.Box([0], [10_000]), privacy=mh.PureDP(epsilon=1))
+    texts = [repr(release), release.to_json(), release._repr_html_(), str(vars(release))]
+    assert not any("1234.5678" in text for text in texts)
+
+
+def test_huge_dimensions_release_without_a_matrix():
+    data = RNG.normal(size=(3, 25_000))
+    release = mh.mean(data, domain=mh.Ball(radius=1, dim=25_000), privacy=mh.GDP(mu=1))
+    assert release.value.shape == release.standard_error.shape == (25_000,)
+    with pytest.raises(mh.InvalidInput, match="standard_error"):
+        _ = release.covariance
+    assert math.isfinite(release.certificate.ratio)
