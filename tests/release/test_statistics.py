@@ -1,7 +1,8 @@
 """Releases in bulk: errors, covariances, laws and coverage are as predicted.
 
 Comparisons allow 5.5 standard errors (a false alarm below 4e-8 each); distribution tests pass
-at p > 1e-6. Every test has a planted error that it must catch.
+at p > 1e-6. Every test has a planted error that it must catch, large enough to be missed with
+a probability below 1e-6 too.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def test_ten_thousand_releases_have_the_predicted_error_and_covariance(domain, p
     noise = draw(plan, 10_000) - exact_mean(plan)
     assert deviations_of_mean(noise, plan.covariance) < ALLOWED
     assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise * 1.15, plan.covariance) > ALLOWED
-    assert deviations_of_mean(noise + plan.standard_error / 10, plan.covariance) > ALLOWED
+    assert deviations_of_covariance(noise * 1.25, plan.covariance) > ALLOWED
+    assert deviations_of_mean(noise + plan.standard_error / 5, plan.covariance) > ALLOWED
     squares = (noise**2).sum(axis=1)
     spread = squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - plan.expected_error**2) < ALLOWED * spread
@@ -84,7 +85,7 @@ def test_the_noise_of_a_release_is_normal_at_every_privacy_level(rho):
     data = np.array([0.25])
     z = (draw(plan, 3_000, data)[:, 0] - 0.25) * math.sqrt(2 * rho)
     assert stats.kstest(z, "norm").pvalue > 1e-6
-    assert stats.kstest(z * 1.25, "norm").pvalue < 1e-6
+    assert stats.kstest(z * 1.8, "norm").pvalue < 1e-6
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
@@ -92,7 +93,7 @@ def test_the_noise_of_a_pure_release_is_laplace_at_every_privacy_level(epsilon):
     plan = mh.plan_mean(domain=mh.Box([0], [1]), n=1, privacy=mh.PureDP(epsilon=epsilon))
     z = (draw(plan, 3_000, np.array([0.25]))[:, 0] - 0.25) * epsilon
     assert stats.kstest(z, "laplace").pvalue > 1e-6
-    assert stats.kstest(z * 1.35, "laplace").pvalue < 1e-6
+    assert stats.kstest(z * 2.0, "laplace").pvalue < 1e-6
 
 
 def misses(plan: mh.Plan, releases: int, truth: np.ndarray, data: np.ndarray, **options) -> float:
@@ -142,7 +143,7 @@ def test_sums_are_unbiased_with_the_predicted_covariance(domain, promise, n):
     noise = draw(plan, 4_000) - plan.domain.clip(X).sum(axis=0)
     assert deviations_of_mean(noise, plan.covariance) < ALLOWED
     assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise * 1.3, plan.covariance) > ALLOWED
+    assert deviations_of_covariance(noise * 1.4, plan.covariance) > ALLOWED
 
 
 @pytest.mark.slow
@@ -153,5 +154,5 @@ def test_the_ratio_has_its_asymptotic_error(promise):
     releases = [plan.release(data) for _ in range(3_000)]
     noise = np.array([release.value for release in releases]) - exact_mean(plan)
     stated = releases[0].covariance
-    assert deviations_of_covariance(noise, stated * 1.05) < ALLOWED + 2
-    assert deviations_of_covariance(noise * 1.4, stated) > ALLOWED + 2
+    assert deviations_of_covariance(noise, stated) < ALLOWED + 2
+    assert deviations_of_covariance(noise * 1.6, stated) > ALLOWED + 2

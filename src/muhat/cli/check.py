@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import json
+
 import click
+
+from muhat.cli.options import column_names, domain_from
+from muhat.errors import InvalidInput
+from muhat.planning.task import as_domain
 
 
 @click.command(
     epilog="Example: muhat check salaries.csv --bounds salary=0:200000 --bounds age=16:90"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--columns", metavar="A,B,…", help="The columns to look at; all, if left out.")
+@click.option("--columns", metavar="A,B,…", help="The columns to look at.")
 @click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Count what lies outside.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(
     files: tuple[str, ...], columns: str | None, bounds: tuple[str, ...], as_json: bool
 ) -> None:
     """Look at the columns of FILES as their owner: NOT private, do not publish what it prints."""
-    raise SystemExit(3)
+    from muhat.data import open_source
+    from muhat.data.inspect import ColumnReport, inspect
+    from muhat.release.display import table
+
+    names = column_names(columns)
+    lower: list[float] | None = None
+    upper: list[float] | None = None
+    if bounds:
+        domain = domain_from(bounds, None, names)
+        box, bounded = as_domain(domain)
+        if names is not None and set(names) != set(bounded or ()):
+            raise InvalidInput("--columns and --bounds must name the same columns.")
+        names = list(bounded or ())
+        lower = (box.center - box.half_widths).tolist()
+        upper = (box.center + box.half_widths).tolist()
+    source = open_source(files[0] if len(files) == 1 else list(files), columns=names)
+    report = inspect(source, lower, upper)
+    click.echo("Not private: what follows is for the owner of the data alone.", err=True)
+    if as_json:
+        click.echo(json.dumps(report.to_dict(), indent=2))
+        return
+
+    def cells(column: ColumnReport) -> list[str]:
+        values = (column.missing, column.non_finite, column.below, column.above)
+        ends = ("–" if end is None else f"{end:g}" for end in (column.minimum, column.maximum))
+        return [column.name, column.type, *("–" if v is None else str(v) for v in values), *ends]
+
+    header = ["column", "type", "missing", "not finite", "below", "above", "least", "most"]
+    click.echo(f"{report.rows} rows, {report.ragged} of them ragged\n")
+    click.echo("\n".join(table([header, *map(cells, report.columns)])))

@@ -105,7 +105,7 @@ def verify(path: str, release: str | None, as_json: bool) -> None:
         _print_json({"schema": SCHEMA, "path": path, **found, "head": head.to_dict()})
     else:
         click.echo(
-            f"{path} is intact: {head.count} entries"
+            f"{path} is intact: {head.count} {'entry' if head.count == 1 else 'entries'}"
             + (f", the one of {release} (number {anchor.count}) among them." if anchor else ".")
         )
     if anchor is None:

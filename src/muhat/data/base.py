@@ -36,6 +36,11 @@ class Source(ABC):
     def known_rows(self) -> int | None:
         """The number of records if it is known without another look, else None."""
 
+    @property
+    def bytes_a_thread(self) -> int:
+        """How much work pays for one more thread."""
+        return 1 << 22
+
     @abstractmethod
     def rows(self) -> int:
         """How many records there are: from metadata, or by counting lines."""

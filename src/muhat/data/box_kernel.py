@@ -57,7 +57,7 @@ class Coordinate:
     @cached_property
     def shift(self) -> float | None:
         """m − c if it is exact, so that one addition does all; else None."""
-        if self.scale_exponent or abs(self.center) >= 1 << 51:
+        if abs(self.center) >= 1 << 51:
             return None
         return self.magic - self.center * self.grid
 
@@ -68,13 +68,12 @@ class Coordinate:
 
     def add_magic(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """out = the clamped magic sum of every value; not-a-number stays itself."""
+        if self.scale_exponent:
+            values = np.multiply(values, 2.0**self.scale_exponent, out=out)
         if self.shift is not None:
             np.add(values, self.shift, out=out)
         else:
             # x − c is exact wherever the clamp does not decide, so this too rounds once.
-            if self.scale_exponent:
-                np.multiply(values, 2.0**self.scale_exponent, out=out)
-                values = out
             np.subtract(values, self.scaled_center, out=out)
             np.add(out, self.magic, out=out)
         np.clip(out, *self.ends, out=out)

@@ -64,7 +64,8 @@ def lines_between(file: BinaryIO, start: int, stop: int | None) -> Iterator[Line
             continue
         end = _end_of_lines(held, None if stop is None else stop - position)
         if end:
-            yield Lines(held[:end], held.count(b"\n", 0, end))
+            text = held[:end]
+            yield Lines(text, int(np.count_nonzero(np.frombuffer(text, np.uint8) == _NEWLINE)))
             held, position = held[end:], position + end
             continue
         chunk = file.read(BLOCK_BYTES)
@@ -82,8 +83,7 @@ def blank_malformed(text: bytes) -> bytes:
     in a line, each opening one at the start of a field, each closing one at its end, or doubled.
     """
     has_quotes = b'"' in text
-    has_stray_returns = text.count(b"\r") > text.count(b"\r\n") + text.endswith(b"\r")
-    if not has_quotes and not has_stray_returns:
+    if not has_quotes and not _has_stray_returns(text):
         return text
     # A newline on either side, so that every byte has neighbours.
     codes = np.frombuffer(b"\n" + text + b"\n", np.uint8)
@@ -95,6 +95,13 @@ def blank_malformed(text: bytes) -> bytes:
     if has_quotes:
         bad |= _badly_quoted(codes, ends)
     return _blanked(codes, ends, bad) if bad.any() else text
+
+
+def _has_stray_returns(text: bytes) -> bool:
+    if b"\r" not in text:
+        return False
+    codes = np.frombuffer(text, np.uint8)
+    return bool(np.any((codes[:-1] == _RETURN) & (codes[1:] != _NEWLINE)))
 
 
 def _badly_quoted(codes: Codes, ends: Positions) -> Mask:

@@ -45,8 +45,9 @@ def exact_sums(
     source.check_unchanged()
     partitions = list(source.partitions())
     work = _Queue(partitions)
-    workers = min(threads or _threads(), max(len(partitions), 1))
-    with Progress(sum(part.size for part in partitions), show=show_progress) as progress:
+    size = sum(part.size for part in partitions)
+    workers = min(threads or _threads(1 + size // source.bytes_a_thread), max(len(partitions), 1))
+    with Progress(size, show=show_progress) as progress:
         accumulators = _run(work, lattice, missing, workers, progress)
     source.check_unchanged()
     if work.failed:
@@ -99,8 +100,8 @@ def _run(
     return accumulators
 
 
-def _threads() -> int:
+def _threads(useful: int) -> int:
     available = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         available = len(os.sched_getaffinity(0))
-    return min(MOST_THREADS, available)
+    return min(MOST_THREADS, available, useful)

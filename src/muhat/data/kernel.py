@@ -17,7 +17,7 @@ from muhat.data.columns import Batch, Column, FloatArray, Floats
 from muhat.data.exact import Steps
 from muhat.domains.lattice import BallLattice, Lattice
 
-_BLOCK_VALUES = 1 << 18
+_BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
 _FEWEST_ROWS = 1 << 10
 _MOST_VALUES = 1 << 22

@@ -44,6 +44,11 @@ class MemorySource(Source):
         """The length it was opened with."""
         return self._opened_with
 
+    @property
+    def bytes_a_thread(self) -> int:
+        """Sums run at the speed of memory, which a second thread does not add to."""
+        return 1 << 28
+
     def rows(self) -> int:
         """The length."""
         return self._opened_with
@@ -176,6 +181,6 @@ def _number(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return sys.float_info.max if value > 0 else -sys.float_info.max
+        return math.copysign(sys.float_info.max, 1 if value > 0 else -1)  # type: ignore[operator]
     except ValueError:
         return math.nan

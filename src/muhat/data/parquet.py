@@ -13,7 +13,7 @@ from muhat.data.files import File
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
-_MOST_BATCH_ROWS = 1 << 16
+_MOST_BATCH_ROWS = 1 << 17
 
 
 class ParquetFile(File):
