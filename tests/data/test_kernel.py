@@ -345,3 +345,13 @@ def test_a_million_adversarial_records_stay_in_the_ball(dim: int) -> None:
         words = rng.integers(0, 2**64, (60_000, dim), dtype=np.uint64).view(np.float64)
         integers = record_integers(lattice, Batch(len(words), matrix=words))
         assert squares_at_most(integers, lattice.radius).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-300, 1e305, 1e308])
+def test_floats_next_to_a_tie_are_rounded_once(size: float) -> None:
+    """Rounding x − c before rounding to the grid would send these the wrong way."""
+    lattice = BoxLattice.around([-size], [size], [size / 2])
+    ties = [float((units + Fraction(1, 2)) * lattice.grid[0]) for units in range(-6, 6)]
+    ties += [np.nextafter(tie, way) for tie in ties for way in (-np.inf, np.inf)]
+    expected = [[reference(lattice, 0, Fraction(tie))] for tie in ties]
+    assert record_integers(lattice, batch(np.array(ties)[:, None])).tolist() == expected

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -412,3 +414,14 @@ def test_no_rows_are_zero_sums() -> None:
         for lattice in LATTICES:
             sums = exact_sums(open_source(data, dim=3), lattice)
             assert (sums.total, sums.rows) == ((0, 0, 0), 0)
+
+
+def test_opening_an_array_imports_no_engine() -> None:
+    script = (
+        "import sys, numpy, muhat.data as d; d.open_source(numpy.zeros(3)); "
+        "print([m for m in ('pyarrow', 'pandas', 'polars', 'rich', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

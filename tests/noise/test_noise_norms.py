@@ -105,29 +105,44 @@ def test_maximum_noise_is_the_rounded_product_of_its_samples(dim: int) -> None:
         assert norms.maximum(dim, Replay(first + direction + more)).tolist() == expected
 
 
-def test_an_open_rounding_draws_more_bits_of_the_same_samples() -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_open_rounding_draws_more_bits_of_the_same_samples(sign: int) -> None:
     """U is chosen so that G·U is at a tie of the rounding as far as the first bits tell."""
-    first = [plain_word("laplace", 2**40 + 1, negative=False) for _ in range(2)]
+
+    def radius(*bits: list[int]) -> Fraction:
+        return sum(
+            (abs(number("laplace", a, list(b))) for a, *b in zip(*bits, strict=True)), Fraction(0)
+        )
+
+    first = [plain_word("laplace", 2**40 + 1, negative=sign < 0) for _ in range(2)]
     more = [secrets.randbits(64), secrets.randbits(64)]
-    radius = sum((number("laplace", a, [b]) for a, b in zip(first, more, strict=True)), Fraction(0))
-    tie = Fraction(2 * 10**15 + 1, 2)
-    u = (tie / 2**54 / radius * 2**127).__floor__()
-    start = [*first, u >> 64, *more, u % 2**64]
+    tie = Fraction(2 * sign * 10**15 + 1, 2)
+    u = (tie / 2**54 / radius(first, more) * 2**127).__floor__()
+    start = [*first, (u >> 64) % 2**64, *more, u % 2**64]
     with pytest.raises(AssertionError, match="more words"):
         norms.maximum(1, Replay(start))
     outcomes = set()
-    for further in ([0, 0, 0], [ONES, ONES, ONES], [secrets.randbits(64) for _ in range(3)]):
-        radius = sum(
-            (number("laplace", a, [b, c]) for a, b, c in zip(first, more, further, strict=False)),
-            Fraction(0),
-        )
-        direction = Fraction(2 * (u << 64 | further[2]) + 1, 2**192)
-        expected = nearest(2**54 * radius * direction)
-        replay = Replay(start + further)
-        assert norms.maximum(1, replay).tolist() == [expected]
-        assert not replay.words
-        outcomes.add(expected)
-    assert outcomes == {10**15, 10**15 + 1}
+    for further in ([0, 0], [ONES, ONES], [secrets.randbits(64), secrets.randbits(64)]):
+        for last in (0, ONES):
+            direction = Fraction(2 * (u << 64 | last) + 1, 2**192)
+            expected = nearest(2**54 * radius(first, more, further) * direction)
+            replay = Replay([*start, *further, last])
+            assert norms.maximum(1, replay).tolist() == [expected]
+            assert not replay.words
+            outcomes.add(expected)
+    assert outcomes == {sign * 10**15, sign * 10**15 + 1}
+
+
+def test_enclosures_of_the_radius_enclose_it() -> None:
+    reals = Reals([3, -1, 0, -8], bits=0)
+    assert reals.magnitudes() == [3, 0, 0, 7]
+    for _ in range(200):
+        least = [secrets.randbits(8) for _ in range(4)]
+        lower, upper = norms._norm(least)
+        assert lower**2 <= sum(a**2 for a in least)
+        assert upper**2 >= sum((a + 1) ** 2 for a in least)
+        assert upper - lower <= 4
+        assert norms._sum(least) == (sum(least), sum(a + 1 for a in least))
 
 
 def test_bits_that_decided_a_trial_are_not_drawn_again() -> None:

@@ -221,6 +221,18 @@ def test_a_cell_is_given_to_a_strip_only_if_it_lies_inside(law: str) -> None:
         assert (u + 1) << 64 <= reference.boundary(law, k, Fraction(1), 78)
 
 
+def test_a_cell_that_touches_an_edge_is_left_undecided() -> None:
+    width = 2**50
+    edges = np.array([0, 100, 200, 290, 370, 440], np.uint64) * np.uint64(width)
+    starts = strips._starts(edges)
+    given = {cell: start >> 49 for cell, start in enumerate(starts.tolist()) if start >= 0}
+    # Strip k ends where the next one's weight does, less one unit for the rounding.
+    first, second, third = range(99), range(101, 189), range(201, 279)
+    strips_of = {cell: k for k, cells in enumerate((first, second, third)) for cell in cells}
+    strips_of |= dict.fromkeys(range(291, 359), 3)
+    assert given == strips_of
+
+
 @both_laws
 def test_the_polynomial_is_within_its_error(law: str) -> None:
     strip = np.arange(strips.table(LAWS[law]).heights.size)

@@ -275,3 +275,11 @@ def test_a_bad_target_is_refused(arguments):
 def test_a_count_under_substitution_is_refused():
     with pytest.raises(mh.InvalidInput, match="public"):
         mh.plan_count(privacy=PURE, neighbors="substitute")
+
+
+def test_a_delta_that_is_not_below_one_in_n_is_warned_of_when_n_is_public():
+    careless = mh.ApproxDP(epsilon=1, delta=0.01)
+    with pytest.warns(UserWarning, match="in the clear"):
+        mh.plan_mean(domain=BALL, n=100, privacy=careless)
+    mh.plan_mean(domain=BALL, n=99, privacy=careless)
+    mh.plan_mean(domain=BALL, n=None, privacy=careless)

@@ -212,7 +212,7 @@ def test_the_ledger_is_charged_and_its_head_is_in_the_release(tmp_path):
         {"p": 1},
         {"mechanism": "magic"},
     ],
-    ids=str,
+    ids=lambda wrong: "-".join(wrong),
 )
 def test_nothing_is_spent_on_bad_input(tmp_path, wrong):
     ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1), neighbors="substitute")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import click
@@ -20,7 +21,15 @@ class FriendlyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; the traceback of a refusal is of no use to its reader."""
-        try:
-            return super().invoke(ctx)
-        except MuhatError as error:
-            raise Refused(str(error)) from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _show  # type: ignore[assignment]
+            try:
+                return super().invoke(ctx)
+            except MuhatError as error:
+                raise Refused(str(error)) from None
+
+
+def _show(message: Warning | str, *_: Any) -> None:
+    """A warning as one line on stderr."""
+    click.echo(f"Warning: {message}", err=True)

@@ -66,7 +66,7 @@ def exponential(numerator: int, shift: int, precision: int) -> Enclosure:
     for _ in range(halvings):
         enclosure = multiply(enclosure, enclosure, working)
     lower, upper = enclosure
-    return max(lower, 0) >> WORD_BITS, -(-upper >> WORD_BITS)
+    return lower >> WORD_BITS, -(-upper >> WORD_BITS)
 
 
 def multiply(first: Enclosure, second: Enclosure, precision: int) -> Enclosure:

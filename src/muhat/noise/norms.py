@@ -86,6 +86,10 @@ class Reals:
         ]
         self.bits += WORD_BITS
 
+    def magnitudes(self) -> list[int]:
+        """floor(2^bits·|t|) for each: from t ∈ [a, a + 1] below zero, −(a + 1) = ~a."""
+        return [max(floor, ~floor) for floor in self.floors]
+
 
 def euclidean(dim: int, words: Words) -> Integers:
     """`rounded_euclidean` from a given source of words."""
@@ -122,8 +126,7 @@ def _scaled(
     while True:
         radial.refine(words)
         direction.refine(words)
-        # |t| for t in [a, a + 1]: from −1 downwards ~a = −(a + 1) is its floor.
-        lower, upper = radius([max(floor, ~floor) for floor in radial.floors])
+        lower, upper = radius(radial.magnitudes())
         shift = radial.bits + direction.bits - FRACTION_BITS
         least = [_round(v * (lower if v >= 0 else upper), shift) for v in direction.floors]
         most = [_round((v + 1) * (upper if v >= 0 else lower), shift) for v in direction.floors]

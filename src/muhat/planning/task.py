@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Body, Protection, Recipe
 from muhat.planning.plan import Plan
-from muhat.privacy import KINDS, Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
+from muhat.privacy import KINDS, ApproxDP, Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
 
 NamedBounds = Mapping[str, tuple[float, float]]
 Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
@@ -72,6 +73,12 @@ class Task:
             raise InvalidInput(
                 'missing="drop" would make the number of records depend on the data; '
                 'use missing="center", or n=None to keep the number secret.'
+            )
+        if isinstance(privacy, ApproxDP) and n is not None and privacy.delta >= 1 / n:
+            warnings.warn(
+                f"delta = {privacy.delta:g} is not below 1/n = {1 / n:.3g}: a mechanism that "
+                "publishes one record in the clear could keep such a promise.",
+                stacklevel=4,
             )
         return cls(
             statistic=statistic,

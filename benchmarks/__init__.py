@@ -1,0 +1,1 @@
+"""Ratios measured in one run; nothing is asserted. `make bench`, or `python -m benchmarks`."""

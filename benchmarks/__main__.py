@@ -1,0 +1,24 @@
+"""Run every benchmark, with one BLAS thread.
+
+Peers (OpenDP, diffprivlib) are measured beside muhat where they are installed:
+`pip install '.[bench]'`.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+from benchmarks import data, noise, planning  # noqa: E402  (after the threads are set)
+
+
+def main() -> None:
+    noise.main()
+    data.main()
+    planning.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What planning and a whole release cost beside numpy, in one run.
+
+CPU time, the median of five interleaved runs; nothing is asserted here.
+Run with `python -m benchmarks.planning`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+
+import muhat as mh
+from benchmarks.data import cpu_seconds
+
+
+def main() -> None:
+    """Importing, planning in many dimensions, releasing, and the errors of pure mechanisms."""
+    imports()
+    plans()
+    pure_errors()
+
+
+def imports() -> None:
+    """Interpreters that import numpy, and muhat."""
+
+    def seconds(module: str) -> float:
+        script = f"import time; t = time.process_time(); import {module}"
+        script += "; print(time.process_time() - t)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        return float(done.stdout)
+
+    runs = [(seconds("numpy"), seconds("muhat")) for _ in range(5)]
+    numpy_cost, muhat_cost = np.median(np.array(runs), axis=0)
+    print(f"\nimport muhat: {muhat_cost / numpy_cost:.2f}× import numpy (target ≤ 2×)")
+
+
+def plans() -> None:
+    """A plan and a release of a small table, against the mean of the same table."""
+    print("\nplan and release of 1,000 rows (CPU ms)")
+    print(f"  {'columns':>8}{'np.mean':>10}{'plan':>10}{'release':>10}")
+    for dim in (1, 10, 100, 1000, 5000):
+        rows = np.random.default_rng(0).standard_normal((1000, dim))
+        ball = mh.Ball(radius=float(np.sqrt(dim)), dim=dim)
+        plan = mh.plan_mean(domain=ball, n=1000, privacy=mh.ZCDP(rho=0.1))
+
+        def planning(ball: mh.Ball = ball) -> object:
+            return mh.plan_mean(domain=ball, n=1000, privacy=mh.ZCDP(rho=0.1)).certificate
+
+        works = (lambda r=rows: r.mean(axis=0), planning, lambda p=plan, r=rows: p.release(r))
+        times = cpu_seconds(*works)
+        print(f"  {dim:>8}" + "".join(f"{1e3 * taken:>10.2f}" for taken in times))
+
+
+def pure_errors() -> None:
+    """The expected errors of the pure mechanisms on boxes: which one wins depends on the sides."""
+    print("\npure privacy, error of the sum at ε = 1 (ratio to the lower bound for some dataset)")
+    for name, box in {
+        "16 equal sides": mh.Box(np.zeros(16), np.ones(16)),
+        "sides 200000, 74": mh.Box([0, 0], [200_000, 74]),
+        "sides 1 … 1000": mh.Box(np.zeros(8), np.logspace(0, 3, 8)),
+    }.items():
+        plan = mh.plan_sum(domain=box, n=1000, privacy=mh.PureDP(epsilon=1))
+        errors = {plan.mechanism: plan.expected_error, **dict(plan.alternatives)}
+        bound = plan.expected_error / plan.certificate.ratio
+        shown = ", ".join(
+            f"{key} {error:.4g} ({error / bound:.2f})" for key, error in errors.items()
+        )
+        print(f"  {name:<18}{shown}")
+
+
+if __name__ == "__main__":
+    main()
