@@ -29,8 +29,9 @@ class BallKernel:
         self._scale = 2.0**shift
         self._radius = math.ldexp(lattice.clip_radius, shift)
         grid = math.ldexp(1.0, lattice.exponent + shift)
-        self._magic = 1.5 * 2.0**52 * grid
-        self._bits = int(np.float64(self._magic).view(np.int64))
+        # Arrays of no dimension: numpy converts a plain float anew in every call.
+        self._magic = np.array(1.5 * 2.0**52 * grid)
+        self._bits = int(self._magic.view(np.int64))
         self._limit = _acceptance_limit(lattice, Fraction(grid))
         self._center = lattice.center
         self._whitening = lattice.whitening
@@ -65,7 +66,7 @@ class BallKernel:
         dropped = _invalid_records(columns) if drop else np.zeros(0, bool)
         odd = np.flatnonzero(~finite)
         if not (keep or len(odd) or dropped.any()):
-            totals = self._clip_and_round(moved, squares, [space.rounded[0]] * len(moved), space)
+            totals = self._clip_and_round(moved, squares, None, space)
             if totals:
                 return totals, rows, space.rounded
         self._clip_and_round(moved, squares, space.rounded, space)
@@ -112,10 +113,10 @@ class BallKernel:
         self,
         moved: Sequence[FloatArray] | FloatArray,
         squares: FloatArray,
-        places: Sequence[FloatArray] | FloatArray,
+        places: FloatArray | None,
         space: Workspace,
     ) -> list[int]:
-        """Fill the places with the words y_j·r/max(√s, r) + m; returns their sums."""
+        """The words y_j·r/max(√s, r) + m into their places, if any; returns their sums."""
         shrink = np.sqrt(squares, out=space.shrink)
         np.maximum(shrink, self._radius, out=shrink)
         np.divide(self._radius, shrink, out=shrink)
@@ -125,28 +126,31 @@ class BallKernel:
         self,
         moved: Sequence[FloatArray] | FloatArray,
         shrink: FloatArray,
-        places: Sequence[FloatArray] | FloatArray,
+        places: FloatArray | None,
         space: Workspace,
     ) -> list[int]:
         """Round y·shrink to the grid, and make the centre of what is not proved inside the ball.
 
-        The sums are empty if that happened: the words that were summed are no longer there.
+        The sums are empty if that happened: the words that were summed are not the final ones.
         """
         sums = []
-        norms = space.norms
+        # In place, one coordinate after another, so that all of it stays in the cache.
+        term, words, norms = space.term, space.term.view(np.int64), space.norms
         norms.fill(0.0)
-        for values, place in zip(moved, places, strict=True):
-            np.multiply(values, shrink, out=place)
-            np.add(place, self._magic, out=place)
-            sums.append(int(np.add.reduce(place.view(np.int64))))
-            np.subtract(place, self._magic, out=space.term)
-            np.multiply(space.term, space.term, out=space.term)
-            np.add(norms, space.term, out=norms)
+        for index, values in enumerate(moved):
+            np.multiply(values, shrink, out=term)
+            np.add(term, self._magic, out=term)
+            sums.append(int(np.add.reduce(words)))
+            if places is not None:
+                places[index] = term
+            np.subtract(term, self._magic, out=term)
+            np.square(term, out=term)
+            np.add(norms, term, out=norms)
         accepted = norms <= self._limit
         if accepted.all():
             return sums
-        for place in places:
-            place[~accepted] = self._magic
+        if places is not None:
+            places[:, ~accepted] = self._magic
         return []
 
     def _odd_records(self, columns: Sequence[Column]) -> FloatArray:
@@ -211,9 +215,9 @@ def _sum_of_squares(
     vectors: Sequence[FloatArray] | FloatArray, total: FloatArray, term: FloatArray
 ) -> FloatArray:
     """total = Σ v_j² over the coordinates, in ascending order, one record an entry."""
-    np.multiply(vectors[0], vectors[0], out=total)
+    np.square(vectors[0], out=total)
     for vector in vectors[1:]:
-        np.multiply(vector, vector, out=term)
+        np.square(vector, out=term)
         np.add(total, term, out=total)
     return total
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, bounds, privacy
-from muhat.domains import Domain
+from muhat.domains import Ball, Domain
 from muhat.domains.lattice import BoxLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import DataChanged, InvalidInput
@@ -24,7 +24,7 @@ from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.ratio import Ratio
 from muhat.mechanisms.recipe import Recipe
 from muhat.noise.spread import Spread
-from muhat.privacy import Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy, PureDP
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
@@ -151,13 +151,24 @@ class Plan:
             )
         body = smallest_ellipsoid(self.domain, self.p, weights=self.weights)
         scale = 1 if self.statistic == "mean" else self.n
-        return bounds.unbiased_mean(
+        found = bounds.unbiased_mean(
             body.floor * scale,
             n=self.n,
             privacy=self.privacy,
             contact_pairs=bounds.contact_pairs(self.domain),
             contributions=self.contributions,
         )
+        if self._has_packing_bound:
+            assert isinstance(self.domain, Ball)
+            size = self.domain.radius * scale
+            found += bounds.ball(self.n, self.domain.dim, size, self.privacy)
+        return found
+
+    @property
+    def _has_packing_bound(self) -> bool:
+        """Whether the bound on any purely private mechanism speaks of this plan's error."""
+        plain = self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
+        return plain and isinstance(self.domain, Ball) and isinstance(self.privacy, PureDP)
 
     @cached_property
     def digest(self) -> str:
