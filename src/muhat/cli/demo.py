@@ -15,19 +15,17 @@ def demo(as_json: bool) -> None:
     from muhat.demo import BOUNDS, SALARIES
     from muhat.ledger import Ledger
     from muhat.planning.shortcuts import mean
-    from muhat.privacy import ApproxDP
+    from muhat.privacy import ZCDP
 
     flags = " ".join(f"--bounds {name}={low}:{high}" for name, (low, high) in BOUNDS.items())
-    command = f"muhat mean {SALARIES.name} {flags} --epsilon 1 --delta 1e-6 --ledger budget.db"
+    command = f"muhat mean {SALARIES.name} {flags} --rho 0.1 --ledger budget.db"
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger.create(
             Path(folder) / "budget.db",
-            budget=ApproxDP(epsilon=3, delta=1e-5),
+            budget=ZCDP(rho=1),
             neighbors="substitute",
         )
-        release = mean(
-            SALARIES, domain=BOUNDS, privacy=ApproxDP(epsilon=1, delta=1e-6), ledger=ledger
-        )
+        release = mean(SALARIES, domain=BOUNDS, privacy=ZCDP(rho=0.1), ledger=ledger)
         if as_json:
             click.echo(release.to_json())
             return

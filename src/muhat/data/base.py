@@ -39,7 +39,7 @@ class Source(ABC):
     @property
     def bytes_a_thread(self) -> int:
         """How much work pays for one more thread."""
-        return 1 << 22
+        return 1 << 27
 
     @abstractmethod
     def rows(self) -> int:

@@ -39,6 +39,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class CsvFile(File):
     """One CSV file, plain or gzipped."""
 
+    bytes_a_thread = 1 << 24
+
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         with open_bytes(path) as file:

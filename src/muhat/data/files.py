@@ -24,6 +24,7 @@ class File(ABC):
     fields: list[Field]
     known_rows: int | None = None
     names_are_public = True
+    bytes_a_thread = 1 << 27
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -82,6 +83,11 @@ class FilesSource(Source):
         """The number of records if every file has been counted."""
         counts = [file.known_rows for file in self._files]
         return None if None in counts else sum(count or 0 for count in counts)
+
+    @property
+    def bytes_a_thread(self) -> int:
+        """Text pays for threads sooner than columns that only have to be decoded."""
+        return min(file.bytes_a_thread for file in self._files)
 
     def rows(self) -> int:
         """From metadata for Parquet and Arrow files, by counting lines for CSV."""
