@@ -78,8 +78,9 @@ def write_csv(path, rows):
 
 
 def nullable_frame(rows):
-    masks = np.array([[x is None for x in row] for row in rows]).reshape(-1, 2)
-    values = np.array([[0.0 if x is None else x for x in row] for row in rows]).reshape(-1, 2)
+    masks = np.array([[x is None for x in row] for row in rows], bool).reshape(-1, 2)
+    values = np.array([[0.0 if x is None else x for x in row] for row in rows], float)
+    values = values.reshape(-1, 2)
     return pd.DataFrame(
         {n: pd.arrays.FloatingArray(values[:, j], masks[:, j]) for j, n in enumerate("ab")}
     )

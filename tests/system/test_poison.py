@@ -107,7 +107,7 @@ def test_every_source_gives_the_same_answer_for_the_same_poison(tmp_path, monkey
         assert np.allclose(answer, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("source", [name for name in SOURCES if name != "list"])
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("missing", ["center", "drop"])
 def test_no_rows_at_all_is_a_release_when_n_is_secret(tmp_path, source, missing):
     def release(rows):

@@ -29,7 +29,7 @@ def plan_text(plan: Plan) -> str:
 def plan_html(plan: Plan) -> str:
     """A plan for a notebook."""
     facts = [": ".join(row) for row in plan_facts(plan)[1:]]
-    return page(plan_facts(plan)[0][1], plan_rows(plan), [*facts, *plan_notes(plan)])
+    return page(f"Plan: private {plan.statistic}", plan_rows(plan), [*facts, *plan_notes(plan)])
 
 
 def plan_facts(plan: Plan) -> list[list[str]]:
@@ -40,21 +40,13 @@ def plan_facts(plan: Plan) -> list[list[str]]:
     }[plan.neighbors]
     if plan.contributions > 1:
         relation = relation.replace("one record", f"{plan.contributions} records")
-    facts = [
+    return [
         ["plan", f"private {plan.statistic}"],
         ["promise", f"{plan.privacy.describe()}, {relation}"],
         ["n", "secret" if plan.n is None else f"{plan.n}, public"],
         ["domain", "any record" if plan.domain is None else repr(plan.domain)],
         ["mechanism", f"{plan.mechanism}: {MECHANISMS[plan.mechanism]}"],
     ]
-    if plan.certificate is not None:
-        facts.append(
-            [
-                "error",
-                f"{plan.certificate.error:.4g}, {plan.certificate.metric}",
-            ]
-        )
-    return facts
 
 
 def plan_rows(plan: Plan) -> list[list[str]]:
@@ -73,7 +65,7 @@ def plan_rows(plan: Plan) -> list[list[str]]:
 
 def plan_notes(plan: Plan) -> list[str]:
     """The certificate, the alternatives and the assumptions."""
-    lines = certificate_lines(plan.certificate)
+    lines = [] if plan.mechanism == "ratio" else certificate_lines(plan.certificate)
     if plan.alternatives:
         others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
         lines.append(f"Other mechanisms would have had the error: {others}.")

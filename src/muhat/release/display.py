@@ -17,15 +17,13 @@ MOST_ROWS = 20
 
 def release_text(release: Release) -> str:
     """A release for the terminal."""
-    lines = [release_title(release), "", *table(release_rows(release))]
-    lines += ["", *certificate_lines(release.certificate)]
-    return "\n".join(lines)
+    lines = [release_title(release), "", *table(release_rows(release)), ""]
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: Release) -> str:
     """A release for a notebook."""
-    notes = certificate_lines(release.certificate)
-    return page(release_title(release), release_rows(release), notes)
+    return page(release_title(release), release_rows(release), release_notes(release))
 
 
 def release_title(release: Release) -> str:
@@ -44,6 +42,13 @@ def release_rows(release: Release) -> list[list[str]]:
         interval = f"{rounded(low, error)} … {rounded(high, error)}"
         rows.append([column, rounded(value, error), significant(error), interval])
     return shortened(rows)
+
+
+def release_notes(release: Release) -> list[str]:
+    """How good the release is, or why that cannot be said."""
+    if release.mechanism == "ratio":
+        return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
+    return certificate_lines(release.certificate)
 
 
 def certificate_lines(certificate: Certificate | None) -> list[str]:
@@ -104,7 +109,8 @@ def page(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str
 
     def line(row: Sequence[str], tag: str) -> str:
         cells = (
-            f'<{tag} style="text-align:{"left" if j == 0 else "right"}">{html.escape(cell)}</{tag}>'
+            f'<{tag} style="padding:2px 12px 2px 0;text-align:{"left" if j == 0 else "right"}">'
+            f"{html.escape(cell)}</{tag}>"
             for j, cell in enumerate(row)
         )
         return f"<tr>{''.join(cells)}</tr>"
