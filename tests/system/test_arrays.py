@@ -22,6 +22,7 @@ from hostile import (
     assert_no_canary,
     ledger_in,
     silence,
+    steady,
 )
 
 import muhat as mh
@@ -135,10 +136,9 @@ REFUSED = {
 @pytest.mark.parametrize("kind", REFUSED)
 def test_types_that_cannot_be_averaged_are_refused_by_type(tmp_path, kind):
     ledger = ledger_in(tmp_path)
-    for data in (REFUSED[kind],):
-        with pytest.raises(mh.InvalidInput) as refusal:
-            mh.mean(data, domain=mh.Box([0], [1]), privacy=Z, ledger=ledger)
-        assert_no_canary(str(refusal.value))
+    with pytest.raises(mh.InvalidInput) as refusal:
+        mh.mean(REFUSED[kind], domain=mh.Box([0], [1]), privacy=Z, ledger=ledger)
+    assert_no_canary(str(refusal.value))
     assert ledger.head.count == 0
 
 
@@ -160,7 +160,15 @@ def test_odd_names_of_columns_are_names(monkeypatch):
     silence(monkeypatch)
     expected = answer(ROWS)
     pairs = pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")])
-    for names in ([0, 1], [("a", 1), None], pairs, [1.5, True], ["", " "], ["a\0", "ä"], ["x", "x"]):
+    for names in (
+        [0, 1],
+        [("a", 1), None],
+        pairs,
+        [1.5, True],
+        ["", " "],
+        ["a\0", "ä"],
+        ["x", "x"],
+    ):
         assert answer(pd.DataFrame(ROWS, columns=names)) == expected
     assert answer(pd.DataFrame(ROWS, columns=pairs), columns=[("a", "x"), ("a", "y")]) == expected
     assert answer(pd.DataFrame(ROWS), columns=[0, 1]) == expected
@@ -171,9 +179,9 @@ def test_odd_names_of_columns_are_names(monkeypatch):
 
 
 def test_the_number_of_columns_is_never_broadcast():
-    for data in (ROWS, pd.DataFrame(ROWS, columns=["a", "b"]), ROWS[:, 0], ROWS.tolist()):
+    for data in (ROWS, pd.DataFrame(ROWS, columns=["a", "b"]), ROWS[:, 0]):
         for dim in (3, 2001):
-            with pytest.raises(mh.InvalidInput) if not isinstance(data, list) else _finite():
+            with pytest.raises(mh.InvalidInput):
                 mh.mean(data, domain=mh.Ball(1, dim), privacy=Z)
     with pytest.raises(mh.InvalidInput, match="dimension"):
         mh.mean(ROWS, columns=[0], domain=BALL, privacy=Z)
@@ -181,22 +189,17 @@ def test_the_number_of_columns_is_never_broadcast():
         mh.mean(ROWS, columns=[0, 2], domain=BALL, privacy=Z)
 
 
-class _finite:  # noqa: N801
-    """A list of records of another length is a list of missing records, not an error."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *failure):
-        return False
+def test_records_of_another_length_in_a_list_are_missing(monkeypatch):
+    silence(monkeypatch)
+    assert answer([(1.0,), (1.0, 2.0, 3.0), 5.0, None]) == tuple(BOX.center)
 
 
-@pytest.mark.parametrize("privacy", [Z, mh.PureDP(epsilon=1)])
+@pytest.mark.parametrize("privacy", [Z, pytest.param(mh.PureDP(epsilon=1), marks=pytest.mark.slow)])
 def test_many_dimensions_work_and_their_covariance_is_refused(privacy):
-    data = np.ones((2, 25_000))
-    for domain in (mh.Ball(1, 25_000), mh.Box(np.zeros(25_000), np.ones(25_000))):
+    data = np.ones((2, 20_001))
+    for domain in (mh.Ball(1, 20_001), mh.Box(np.zeros(20_001), np.ones(20_001))):
         release = mh.mean(data, domain=domain, privacy=privacy)
-        assert release.standard_error.shape == (25_000,)
+        assert release.standard_error.shape == (20_001,)
         assert len(repr(release)) < 5000
         with pytest.raises(mh.InvalidInput):
             _ = release.covariance
@@ -225,7 +228,8 @@ def test_a_copied_ledger_object_charges_the_same_account(tmp_path):
     assert ledger.spent == mh.ZCDP(rho=2)
 
 
-def test_nothing_that_shows_itself_shows_data(tmp_path):
+def test_nothing_that_shows_itself_shows_data(tmp_path, monkeypatch):
+    steady(monkeypatch)
     data = np.full((50, 2), CANARY_NUMBER)
     ledger = ledger_in(tmp_path)
     plan = mh.plan_mean(domain=mh.Box([0, 0], [1e9, 1e9]), n=50, privacy=mh.ZCDP(rho=1e-3))

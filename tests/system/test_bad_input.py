@@ -263,9 +263,7 @@ def test_a_ledger_of_another_relation_or_kind_is_refused(files):
     for n, relation in ((None, "substitute"), (6, "add-remove")):
         ledger = ledger_in(files, relation, name=f"{relation}.db")
         refused(files, files / "d.parquet", "neighbors must be", ledger=ledger, n=n)
-    pure = mh.Ledger.create(
-        files / "pure.db", budget=mh.PureDP(epsilon=1), neighbors="substitute"
-    )
+    pure = mh.Ledger.create(files / "pure.db", budget=mh.PureDP(epsilon=1), neighbors="substitute")
     refused(files, files / "d.csv", "cannot be charged", ledger=pure)
 
 
@@ -290,8 +288,8 @@ def test_a_missing_or_broken_ledger_is_refused(files):
         "": "must be a path",
     }.items():
         for data in (files / "d.csv", files / "missing.csv"):
+            path = files / name if name else ""
             with pytest.raises(mh.InvalidInput, match=expected) as refusal:
-                path = files / name if name else ""
                 mh.mean(data, domain=BOUNDS, privacy=RHO, ledger=path)
             assert_no_canary(words_of(refusal.value))
     assert not (files / "none.db").exists()
@@ -306,13 +304,13 @@ def test_a_read_only_ledger_is_refused_and_nothing_is_released(files):
     try:
         ledger_in(folder)
         data = np.array([[CANARY_NUMBER, 40.0]] * 6)
+        box = mh.Box([0, 16], [1e7, 90])
         (folder / "budget.db").chmod(0o444)
         folder.chmod(0o755)
         if root:
             os.seteuid(65534)
         try:
             with pytest.raises(mh.InvalidInput, match="nothing was spent") as refusal:
-                box = mh.Box([0, 16], [1e7, 90])
                 mh.mean(data, domain=box, privacy=RHO, ledger=folder / "budget.db")
         finally:
             if root:

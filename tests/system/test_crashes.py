@@ -71,9 +71,7 @@ def test_a_release_that_is_killed_while_reading_keeps_its_charge(tmp_path, deadl
     reopened = Ledger.open(ledger.path)
     assert reopened.spent == mh.ZCDP(rho=1)
     reopened.verify()
-    mh.mean(
-        np.ones(3), domain=mh.Box([0], [1]), privacy=mh.ZCDP(rho=1), n=None, ledger=reopened
-    )
+    mh.mean(np.ones(3), domain=mh.Box([0], [1]), privacy=mh.ZCDP(rho=1), n=None, ledger=reopened)
     assert reopened.spent == mh.ZCDP(rho=2)
 
 
@@ -152,17 +150,21 @@ def test_a_file_that_changes_before_the_charge_costs_nothing(tmp_path, monkeypat
 def test_memory_that_changes_its_length_is_noticed(tmp_path, monkeypatch):
     columns = {"a": np.ones(8), "b": np.ones(8)}
     frame = arrow_table(ROWS).to_pandas()
-
-    def resize():
-        columns["a"].resize(5, refcheck=False)
-        frame.loc[99] = [1.0, 2.0]
-
+    actions = iter(
+        [
+            lambda: columns["a"].resize(5, refcheck=False),
+            lambda: frame.__setitem__("c", 1.0),
+            lambda: frame.loc.__setitem__(99, [1.0, 2.0, 3.0]),
+        ]
+    )
     ledger = ledger_in(tmp_path)
-    after_the_charge(monkeypatch, resize)
-    for data in (columns, frame):
-        with pytest.raises(mh.DataChanged):
-            mh.mean(data, domain=BOX, privacy=mh.ZCDP(rho=1), ledger=ledger)
-    assert ledger.head.count == 2
+    after_the_charge(monkeypatch, lambda: next(actions)())
+    with pytest.raises(mh.DataChanged):
+        mh.mean(columns, domain=BOX, privacy=mh.ZCDP(rho=1), ledger=ledger)
+    mh.mean(frame, domain=BOX, privacy=mh.ZCDP(rho=1), ledger=ledger)
+    with pytest.raises(mh.DataChanged):
+        mh.mean(frame, columns=["a", "b"], domain=BOX, privacy=mh.ZCDP(rho=1), ledger=ledger)
+    assert ledger.head.count == 3
 
 
 @pytest.mark.parametrize("options", [{"n": 400}, {"n": None}])
@@ -215,8 +217,8 @@ def test_a_reader_that_fails_half_way_is_not_quoted(tmp_path, place):
 
 def test_a_retry_after_a_failure_is_a_new_charge(tmp_path):
     ledger = ledger_in(tmp_path, "add-remove")
+    data = Again(arrow_table(ROWS), fail_after=1)
     for _ in range(2):
         with pytest.raises(mh.SourceFailed):
-            data = Again(arrow_table(ROWS), fail_after=1)
             mh.mean(data, domain=BOX, privacy=mh.ZCDP(rho=1), n=None, ledger=ledger)
     assert ledger.spent == mh.ZCDP(rho=2)

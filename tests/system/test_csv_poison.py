@@ -117,11 +117,10 @@ def test_cells_are_read_alike_whatever_else_is_in_the_file(tmp_path, monkeypatch
 @given(
     line=st.lists(
         st.sampled_from(
-            [b'"', b",", b"\r", b"\0", b" ", b"\t", b"1", b"2", b".", b"-", b"+", b"e", b"\xff"]
-            + [b"nan", b"inf", b"0x", b"1e308", b"\xef\xbb\xbf", b'""', b'","', b"N/A", b"\x85"]
+            [*b'",\r\0 \t12.-+e\xff\x85', b"nan", b"inf", b"0x", b"1e308", b'""', b'","', b"N/A"]
         ),
         max_size=9,
-    ).map(b"".join)
+    ).map(lambda parts: b"".join(bytes([p]) if isinstance(p, int) else p for p in parts))
     | st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")),
     place=st.integers(0, 3),
     end=st.sampled_from([b"\n", b"\r\n"]),
@@ -182,7 +181,7 @@ def test_a_first_line_that_looks_like_data_is_never_quoted(tmp_path):
 
 def test_formulas_and_shell_words_in_names_are_only_names(tmp_path):
     path = tmp_path / "d.csv"
-    path.write_text('=cmd|\' /C calc\'!A0,"a, b",$(rm -rf ~)\n1,2,3\n')
+    path.write_text("=cmd|' /C calc'!A0,\"a, b\",$(rm -rf ~)\n1,2,3\n")
     names = ["=cmd|' /C calc'!A0", "a, b", "$(rm -rf ~)"]
     domain = dict.fromkeys(names, (0, 8))
     release = mh.mean(path, domain=domain, privacy=mh.ZCDP(rho=1), ledger=ledger_in(tmp_path))

@@ -9,8 +9,19 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hostile import DOMAINS, SOURCES, Again, arrow_table, ledger_in, words_of, write_parquet
+from hostile import (
+    DOMAINS,
+    SOURCES,
+    Again,
+    arrow_table,
+    ledger_in,
+    steady,
+    without_hashes,
+    words_of,
+)
 
 import muhat as mh
 from muhat.data import exact_sums, open_source, progress
@@ -22,19 +33,24 @@ SPELLINGS = ("41737", "41,737", "41_737", "41 737")
 
 @pytest.fixture
 def data():
-    return np.tile([1.0, 2.0], (ROWS, 1))
+    return np.tile([1.37, 2.0], (ROWS, 1))
 
 
 def assert_no_count(text):
+    text = without_hashes(text)
     for spelling in SPELLINGS:
         assert spelling not in text
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("privacy", [mh.ZCDP(rho=0.01), mh.PureDP(epsilon=0.01)])
-def test_no_row_count_is_in_a_release_or_its_ledger(tmp_path, capfd, data, domain, privacy):
+def test_no_row_count_is_in_a_release_or_its_ledger(
+    tmp_path, capfd, monkeypatch, data, domain, privacy
+):
+    steady(monkeypatch)
     ledger = ledger_in(tmp_path, "add-remove")
-    path = write_parquet(tmp_path / "d.parquet", arrow_table(data[:1000].tolist()))
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"a": data[:, 0], "b": data[:, 1]}), path)
     for source in (data, pd.DataFrame(data, columns=["a", "b"]), str(path)):
         for call, options in ((mh.mean, {"n": None}), (mh.sum, {"n": None})):
             release = call(
@@ -43,14 +59,11 @@ def test_no_row_count_is_in_a_release_or_its_ledger(tmp_path, capfd, data, domai
             fields = json.loads(release.to_json())
             assert fields["n"] is None
             assert not any("n =" in line for line in release.assumptions)
-            noisy = {"value", "interval", "noise", "standard_error"}
-            rest = json.dumps({k: v for k, v in fields.items() if k not in noisy})
-            assert_no_count(rest)
-            assert not re.search(r"\b1000\b", rest.replace(str(tmp_path), ""))
+            assert_no_count(release.to_json())
             assert "n secret" in repr(release)
     for entry in ledger.entries():
         assert_no_count(json.dumps(entry.to_dict()))
-    assert_no_count(ledger.path.read_bytes().decode("latin-1"))
+    assert_no_count(ledger.path.read_bytes())
     assert capfd.readouterr() == ("", "")
 
 

@@ -6,57 +6,65 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat.domains.base import (
     Domain,
+    Matrix,
     Vector,
     center_vector,
     check_scale,
     hexed,
-    rows,
+    offsets,
     short,
+    unhexed,
     vector,
 )
+from muhat.domains.norms import p_norm, touching
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Ball(Domain):
-    """{x : ‖x − c‖₂ ≤ r}.
+    """{x : ‖x − c‖₂ ≤ r}. Records outside move to the nearest point.
 
     >>> Ball(radius=2, dim=3).support([0, 0, 1])
     2.0
     """
 
+    kind = "ball"
     radius: float
     center: Vector
+    half_widths: Vector
 
     def __init__(self, radius: float, dim: int, center: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "radius", _check.positive("radius", radius))
-        object.__setattr__(self, "center", center_vector(center, _check.count("dim", dim)))
+        size = _check.count("dim", dim)
+        r = _check.positive("radius", radius)
+        self._set(radius=r, center=center_vector(center, size), half_widths=np.full(size, r))
         check_scale(self.half_widths)
 
-    @property
-    def half_widths(self) -> Vector:
-        return np.full(self.dim, self.radius)
+    def reach(self, directions: Matrix) -> Vector:
+        return np.asarray(self.radius * p_norm(directions, 2))
 
-    def support(self, direction: ArrayLike) -> float:
+    def extreme_point(self, direction: ArrayLike) -> Vector:
         theta = vector("direction", direction, dim=self.dim)
-        return float(theta @ self.center + self.radius * np.linalg.norm(theta))
+        return np.asarray(self.center + self.radius * touching(theta, 2))
 
-    def clip(self, points: ArrayLike) -> NDArray[np.float64]:
-        offset = rows(points, self.dim) - self.center
-        length = np.linalg.norm(offset, axis=-1, keepdims=True)
-        return np.asarray(
-            self.center + offset * (self.radius / np.maximum(length, self.radius)), np.float64
-        )
+    def clip(self, points: ArrayLike) -> Matrix:
+        offset = offsets(points, self.center)
+        length = p_norm(offset, 2)[..., None]
+        return np.asarray(self.center + offset * (self.radius / np.maximum(length, self.radius)))
 
     def farthest(self, weights: Vector) -> float:
         return float(self.radius * np.max(weights))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"domain": "ball", "radius": self.radius.hex(), "center": hexed(self.center)}
+        return {"domain": self.kind, "radius": self.radius.hex(), "center": hexed(self.center)}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Ball:
+        center = unhexed(fields["center"])
+        return cls(float.fromhex(fields["radius"]), len(center), center)
 
     def __repr__(self) -> str:
         center = "" if not self.center.any() else f", center={short(self.center)}"

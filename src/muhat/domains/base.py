@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,28 +12,50 @@ from numpy.typing import ArrayLike, NDArray
 from muhat.errors import InvalidInput
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+LARGEST_OFFSET = 1e150
+"""Records farther out are first pulled in to here: their squares must stay floats."""
+
+LARGEST_LIST = 1 << 16
+"""A domain lists its vertices up to this number ..."""
+
+LARGEST_ARRAY = 1 << 24
+"""... and this many numbers in all."""
 
 
 class Domain(ABC):
-    """A public, convex, bounded set K of R^d in which every record lies after clipping.
+    """A public, bounded set K of R^d in which every record lies after clipping.
 
-    `center` is its centre of symmetry c, of shape (d,).
+    Where K is not convex (finitely many points, tensors), its support function, widths and
+    vertices are those of its convex hull, where the mean lies. `center` is a point c of the
+    hull, of shape (d,): the centre of symmetry if `is_symmetric`, else an interior point.
+    `half_widths`, of shape (d,), is half the width of K along each axis, 0 where K is flat.
+
+    `K + L` is the Minkowski sum, `K + v` a translation, `K * L` the product (coordinates one
+    after the other), `T @ K` the image under a matrix.
     """
 
+    kind: ClassVar[str]
     center: Vector
+    half_widths: Vector
 
-    @property
-    @abstractmethod
-    def half_widths(self) -> Vector:
-        """Half the width of K along each axis, of shape (d,)."""
+    __array_ufunc__ = None  # numpy leaves `T @ K` and `v + K` to us
 
     @abstractmethod
-    def support(self, direction: ArrayLike) -> float:
-        """h_K(θ) = max over x in K of ⟨θ, x⟩."""
+    def reach(self, directions: Matrix) -> Vector:
+        """h_{K−c}(θ) = max over x in K of ⟨θ, x − c⟩, for each θ along the last axis."""
 
     @abstractmethod
-    def clip(self, points: ArrayLike) -> NDArray[np.float64]:
-        """Each point, of shape (d,) or (n, d), moved into K by itself."""
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        """A point of K where ⟨θ, x⟩ is largest, of shape (d,)."""
+
+    @abstractmethod
+    def clip(self, points: ArrayLike) -> Matrix:
+        """Each record, of shape (r,) or (n, r) with r = `record_dim`, moved into K by itself.
+
+        A coordinate that is not finite counts as that coordinate of the centre.
+        """
 
     @abstractmethod
     def farthest(self, weights: Vector) -> float:
@@ -42,10 +65,86 @@ class Domain(ABC):
     def to_dict(self) -> dict[str, Any]:
         """A description as JSON, stable enough to be hashed."""
 
+    @classmethod
+    @abstractmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Domain:
+        """The domain that `to_dict` described."""
+
     @property
     def dim(self) -> int:
         """The dimension d."""
         return len(self.center)
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether K − c = −(K − c) is known, so that K − K = 2(K − c)."""
+        return True
+
+    @property
+    def lifts(self) -> bool:
+        """Whether records are given in other coordinates than those of K."""
+        return False
+
+    @property
+    def record_dim(self) -> int:
+        """The number of coordinates of a record."""
+        return len(self.record_center)
+
+    @property
+    def record_center(self) -> Vector:
+        """What missing coordinates of a record become, of shape (record_dim,)."""
+        return self.center
+
+    @property
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        """The least and the largest value of every coordinate, each of shape (d,)."""
+        return self.center - self.half_widths, self.center + self.half_widths
+
+    def support(self, direction: ArrayLike) -> float:
+        """h_K(θ) = max over x in K of ⟨θ, x⟩."""
+        theta = vector("direction", direction, dim=self.dim)
+        return float(theta @ self.center + self.reach(theta))
+
+    def width(self, direction: ArrayLike) -> float:
+        """h_K(θ) + h_K(−θ), the support function of the difference body K − K."""
+        theta = vector("direction", direction, dim=self.dim)
+        return float(self.reach(theta) + self.reach(-theta))
+
+    def vertices(self) -> Matrix | None:
+        """Finitely many points whose convex hull is that of K, of shape (m, d), or None.
+
+        None where there are infinitely many, or too many to list. Some may lie inside.
+        """
+        return None
+
+    def preimage(self) -> Preimage:
+        """K as the affine image of a domain that records can be clipped to."""
+        return Preimage(self, None, np.zeros(self.dim))
+
+    def _set(self, **fields: Any) -> None:
+        """Set fields of a frozen domain while it is made; arrays become read-only."""
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __add__(self, other: Any) -> Domain:
+        from muhat.domains.combine import minkowski_sum, translate
+
+        return minkowski_sum(self, other) if isinstance(other, Domain) else translate(self, other)
+
+    def __radd__(self, offset: Any) -> Domain:
+        return self + offset
+
+    def __mul__(self, other: Any) -> Domain:
+        from muhat.domains.combine import product
+
+        return product(self, other) if isinstance(other, Domain) else NotImplemented
+
+    def __rmatmul__(self, transform: Any) -> Domain:
+        from muhat.domains.combine import linear_image
+
+        return linear_image(transform, self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domain) and self.to_dict() == other.to_dict()
@@ -54,29 +153,74 @@ class Domain(ABC):
         return hash(repr(self.to_dict()))
 
 
+@dataclass(frozen=True, eq=False)
+class Preimage:
+    """K = offset + matrix·domain, where `domain` clips records; no matrix stands for identity."""
+
+    domain: Domain
+    matrix: Matrix | None
+    offset: Vector
+
+    def dense(self) -> Matrix:
+        """The matrix itself, of shape (K.dim, domain.dim)."""
+        if self.matrix is not None:
+            return self.matrix
+        if self.domain.dim**2 > LARGEST_ARRAY:
+            raise InvalidInput(f"an identity matrix of {self.domain.dim} rows is not built.")
+        return np.eye(self.domain.dim)
+
+
 def vector(name: str, value: Any, *, dim: int | None = None) -> Vector:
     """A read-only finite vector of public numbers, or InvalidInput."""
-    try:
-        array = np.array(value, dtype=np.float64, ndmin=1)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be numbers; got {type(value).__name__}.") from None
+    array = _numbers(name, value, least_axes=1)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(
             f"{name} must be a list of numbers, one a column; got shape {array.shape}."
         )
-    if not np.isfinite(array).all():
-        raise InvalidInput(f"{name} must be finite.")
-    if np.abs(array).max() > 1e150:
-        raise InvalidInput(f"{name} must not exceed 1e150; measure the column in another unit.")
+    _check_sizes(name, array)
     if dim is not None and array.size != dim:
         raise InvalidInput(f"{name} must have {dim} entries, one a coordinate; got {array.size}.")
     array.flags.writeable = False
     return array
 
 
-def check_scale(half_widths: Vector) -> None:
-    """Refuse sizes whose squares leave the range of floats: no covariance could be stated."""
-    if half_widths.min() < 1e-140 or half_widths.max() > 1e140:
+def matrix(name: str, value: Any, meaning: str, *, columns: int | None = None) -> Matrix:
+    """A read-only finite matrix of public numbers, or InvalidInput that says what it means."""
+    array = _numbers(name, value, least_axes=0)
+    if array.ndim != 2 or array.size == 0:
+        raise InvalidInput(f"{name} must have shape {meaning}; got {array.shape}.")
+    if columns is not None and array.shape[1] != columns:
+        raise InvalidInput(
+            f"{name} must have shape {meaning} with {columns} columns; got {array.shape}."
+        )
+    _check_sizes(name, array)
+    array.flags.writeable = False
+    return array
+
+
+def _numbers(name: str, value: Any, *, least_axes: int) -> Matrix:
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=np.float64, ndmin=least_axes, order="C")
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be numbers; got {type(value).__name__}.") from None
+
+
+def _check_sizes(name: str, array: Matrix) -> None:
+    if not np.isfinite(array).all():
+        raise InvalidInput(f"{name} must be finite.")
+    if np.abs(array).max() > 1e150:
+        raise InvalidInput(f"{name} must not exceed 1e150; measure the column in another unit.")
+
+
+def check_scale(half_widths: Vector, *, flat: bool = False) -> None:
+    """Refuse sizes whose squares leave the range of floats: no covariance could be stated.
+
+    With `flat`, a coordinate may also have no width at all.
+    """
+    sizes = half_widths[half_widths != 0] if flat else half_widths
+    if sizes.size and (sizes.min() < 1e-140 or sizes.max() > 1e140):
         raise InvalidInput(
             "the domain must be between 1e-140 and 1e140 wide in every coordinate; "
             "measure the column in another unit."
@@ -88,7 +232,7 @@ def center_vector(center: ArrayLike | None, dim: int) -> Vector:
     return vector("center", np.zeros(dim) if center is None else center, dim=dim)
 
 
-def rows(points: ArrayLike, dim: int) -> NDArray[np.float64]:
+def rows(points: ArrayLike, dim: int) -> Matrix:
     """Points as an array whose last axis has length d."""
     array = np.asarray(points, dtype=np.float64)
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
@@ -96,9 +240,39 @@ def rows(points: ArrayLike, dim: int) -> NDArray[np.float64]:
     return array
 
 
+def records(points: ArrayLike, center: Vector) -> Matrix:
+    """Records with the centre's coordinate wherever one is not finite."""
+    array = rows(points, len(center))
+    return np.where(np.isfinite(array), array, center)
+
+
+def offsets(points: ArrayLike, center: Vector) -> Matrix:
+    """x − c for each record, not finite → 0, pulled in to at most 1e150 along its own ray."""
+    offset = records(points, center) - center
+    largest = np.abs(offset).max(axis=-1, keepdims=True)
+    return np.asarray(offset * (LARGEST_OFFSET / np.maximum(largest, LARGEST_OFFSET)))
+
+
+def signs(count: int, width: int) -> Matrix | None:
+    """All 2^count sign vectors, of shape (2^count, count), if vectors of this width may be listed.
+
+    >>> signs(2, 2).tolist()
+    [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
+    """
+    if count > 16 or (1 << count) * max(count, width) > LARGEST_ARRAY:
+        return None
+    codes = np.arange(1 << count)[:, None]
+    return np.where(codes >> np.arange(count) & 1, 1.0, -1.0)
+
+
 def hexed(values: Vector) -> list[str]:
     """Floats to the last bit, for a digest."""
-    return [float(value).hex() for value in values]
+    return [value.hex() for value in values.tolist()]
+
+
+def unhexed(values: list[str]) -> list[float]:
+    """The floats that `hexed` wrote."""
+    return [float.fromhex(value) for value in values]
 
 
 def short(values: Vector) -> str:

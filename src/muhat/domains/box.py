@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from muhat.domains.base import Domain, Vector, check_scale, rows, short, vector
+from muhat.domains.base import Domain, Matrix, Vector, check_scale, records, short, signs, vector
 from muhat.errors import InvalidInput
 
 Bounds = ArrayLike | Sequence[Fraction]
@@ -18,7 +18,7 @@ Bounds = ArrayLike | Sequence[Fraction]
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Box(Domain):
-    """{x : lower_j ≤ x_j ≤ upper_j}.
+    """{x : lower_j ≤ x_j ≤ upper_j}. Records outside move to the nearest point.
 
     `bounds` keeps the bounds as exact rationals, so that integers beyond 2⁵³ stay what they are.
 
@@ -26,9 +26,11 @@ class Box(Domain):
     90.0
     """
 
+    kind = "box"
     lower: Vector
     upper: Vector
     center: Vector
+    half_widths: Vector
     bounds: tuple[tuple[Fraction, Fraction], ...]
 
     def __init__(self, lower: Bounds, upper: Bounds) -> None:
@@ -42,30 +44,47 @@ class Box(Domain):
                     f"lower={float(least):g} and upper={float(most):g}. "
                     + ("Are they swapped?" if least > most else "A constant needs no release.")
                 )
-        object.__setattr__(self, "lower", low)
-        object.__setattr__(self, "upper", high)
-        object.__setattr__(self, "bounds", exact)
-        center = np.array([float((least + most) / 2) for least, most in exact])
-        center.flags.writeable = False
-        object.__setattr__(self, "center", center)
+        self._set(
+            lower=low,
+            upper=high,
+            bounds=exact,
+            center=np.array([float((least + most) / 2) for least, most in exact]),
+            half_widths=np.array([float((most - least) / 2) for least, most in exact]),
+        )
         check_scale(self.half_widths)
 
     @property
-    def half_widths(self) -> Vector:
-        return np.array([float((most - least) / 2) for least, most in self.bounds])
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        return self.lower, self.upper
+
+    def reach(self, directions: Matrix) -> Vector:
+        return np.asarray(np.abs(directions) @ self.half_widths)
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        theta = vector("direction", direction, dim=self.dim)
+        return np.where(theta > 0, self.upper, self.lower)
 
     def support(self, direction: ArrayLike) -> float:
         theta = vector("direction", direction, dim=self.dim)
         return float(np.sum(np.where(theta > 0, theta * self.upper, theta * self.lower)))
 
-    def clip(self, points: ArrayLike) -> NDArray[np.float64]:
-        return np.clip(rows(points, self.dim), self.lower, self.upper)
+    def clip(self, points: ArrayLike) -> Matrix:
+        return np.clip(records(points, self.center), self.lower, self.upper)
 
     def farthest(self, weights: Vector) -> float:
         return float(np.linalg.norm(weights * self.half_widths))
 
+    def vertices(self) -> Matrix | None:
+        corners = signs(self.dim, self.dim)
+        return None if corners is None else np.where(corners > 0, self.upper, self.lower)
+
     def to_dict(self) -> dict[str, Any]:
-        return {"domain": "box", "bounds": [[str(low), str(high)] for low, high in self.bounds]}
+        return {"domain": self.kind, "bounds": [[str(low), str(high)] for low, high in self.bounds]}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Box:
+        lower, upper = zip(*fields["bounds"], strict=True)
+        return cls([Fraction(low) for low in lower], [Fraction(high) for high in upper])
 
     def __repr__(self) -> str:
         return f"Box(lower={short(self.lower)}, upper={short(self.upper)})"

@@ -3,40 +3,91 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from muhat.domains.base import Domain, Vector, center_vector, check_scale, hexed, rows, vector
+from muhat.domains.base import (
+    LARGEST_ARRAY,
+    Domain,
+    Matrix,
+    Vector,
+    center_vector,
+    check_scale,
+    hexed,
+    offsets,
+    unhexed,
+    vector,
+)
+from muhat.domains.norms import p_norm, touching
 from muhat.errors import InvalidInput
+
+TOO_FLAT = (
+    "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Ellipsoid(Domain):
     """{x : (x − c)ᵀ A⁻¹ (x − c) ≤ 1} with A symmetric and positive definite, of shape (d, d).
 
-    `factor` is the lower-triangular L with A = L·Lᵀ, `inverse_factor` is L⁻¹: records are
-    clipped in the coordinates y = L⁻¹(x − c), where the ellipsoid is the unit ball.
+    A vector of shape (d,) stands for the diagonal matrix A, which is then never built: memory is
+    O(d). `factor` is the lower-triangular L with A = L·Lᵀ, `inverse_factor` is L⁻¹: records are
+    clipped along the ray from the centre, by their length in the coordinates y = L⁻¹(x − c),
+    where the ellipsoid is the unit ball.
+
+    `is_diagonal` says whether the axes are those of the coordinates; L is then
+    diag(half_widths).
 
     >>> Ellipsoid([[4, 0], [0, 9]]).support([0, 1])
     3.0
+    >>> Ellipsoid([4, 9]) == Ellipsoid([[4, 0], [0, 9]])
+    True
     """
 
-    matrix: NDArray[np.float64]
+    kind = "ellipsoid"
+    diagonal: Vector
+    is_diagonal: bool
     center: Vector
-    factor: NDArray[np.float64]
-    inverse_factor: NDArray[np.float64]
+    half_widths: Vector
 
     def __init__(self, matrix: ArrayLike, center: ArrayLike | None = None) -> None:
         try:
-            array = np.array(matrix, dtype=np.float64, ndmin=2)
+            if np.iscomplexobj(matrix):
+                raise TypeError
+            array = np.array(matrix, dtype=np.float64, ndmin=1)
         except (TypeError, ValueError):
             raise InvalidInput("matrix must be a square array of numbers.") from None
-        if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-            raise InvalidInput(f"matrix must be square; got shape {array.shape}.")
+        if array.size == 0 or not (
+            array.ndim == 1 or (array.ndim == 2 and array.shape[0] == array.shape[1])
+        ):
+            raise InvalidInput(
+                f"matrix must be square, or the vector of its diagonal; got shape {array.shape}."
+            )
         if not np.isfinite(array).all():
             raise InvalidInput("matrix must be finite.")
+        diagonal = array if array.ndim == 1 else np.diag(array).copy()
+        dense = array.ndim == 2 and np.count_nonzero(array) > np.count_nonzero(diagonal)
+        if not (diagonal > 0).all():
+            raise InvalidInput(
+                "matrix must be positive definite: an ellipsoid has a positive length "
+                "in every direction."
+            )
+        if dense:
+            self._factorise(array)
+        elif diagonal.max() / diagonal.min() > 1e24:
+            raise InvalidInput(TOO_FLAT)
+        self._set(
+            diagonal=diagonal,
+            is_diagonal=not dense,
+            center=center_vector(center, len(array)),
+            half_widths=np.sqrt(diagonal),
+        )
+        check_scale(self.half_widths)
+
+    def _factorise(self, array: Matrix) -> None:
         if not np.allclose(array, array.T, rtol=1e-12, atol=0):
             raise InvalidInput("matrix must be symmetric.")
         try:
@@ -48,38 +99,72 @@ class Ellipsoid(Domain):
                 "in every direction."
             ) from None
         if not np.isfinite(inverse).all() or np.linalg.cond(factor) > 1e12:
-            raise InvalidInput(
-                "matrix is too close to singular: the longest axis is more than 1e12 "
-                "times the shortest."
-            )
-        for name, value in (("matrix", array), ("factor", factor), ("inverse_factor", inverse)):
-            value.flags.writeable = False
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "center", center_vector(center, len(array)))
-        check_scale(self.half_widths)
+            raise InvalidInput(TOO_FLAT)
+        self._set(matrix=array, factor=factor, inverse_factor=inverse)
 
-    @property
-    def half_widths(self) -> Vector:
-        return np.asarray(np.sqrt(np.diag(self.matrix)))
+    @cached_property
+    def matrix(self) -> Matrix:
+        """A, of shape (d, d)."""
+        return self._square(self.diagonal)
 
-    def support(self, direction: ArrayLike) -> float:
+    @cached_property
+    def factor(self) -> Matrix:
+        """L, lower triangular, with A = L·Lᵀ."""
+        return self._square(self.half_widths)
+
+    @cached_property
+    def inverse_factor(self) -> Matrix:
+        """L⁻¹, lower triangular."""
+        return self._square(1 / self.half_widths)
+
+    def _square(self, diagonal: Vector) -> Matrix:
+        # Reached by diagonal ellipsoids only: the others set their matrices when they are made.
+        if self.dim**2 > 16 * LARGEST_ARRAY:
+            raise InvalidInput(f"a matrix of {self.dim} × {self.dim} is not built; use `diagonal`.")
+        square = np.diag(diagonal)
+        square.flags.writeable = False
+        return square
+
+    def _whiten(self, offset: Matrix) -> Matrix:
+        return offset / self.half_widths if self.is_diagonal else offset @ self.inverse_factor.T
+
+    def _transposed(self, directions: Matrix) -> Matrix:
+        """Lᵀθ for each θ along the last axis."""
+        return directions * self.half_widths if self.is_diagonal else directions @ self.factor
+
+    def reach(self, directions: Matrix) -> Vector:
+        return p_norm(self._transposed(directions), 2)
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
         theta = vector("direction", direction, dim=self.dim)
-        return float(theta @ self.center + np.linalg.norm(self.factor.T @ theta))
+        unit = touching(self._transposed(theta), 2)
+        moved = self.half_widths * unit if self.is_diagonal else self.factor @ unit
+        return np.asarray(self.center + moved)
 
-    def clip(self, points: ArrayLike) -> NDArray[np.float64]:
-        offset = rows(points, self.dim) - self.center
-        gauge = np.linalg.norm(offset @ self.inverse_factor.T, axis=-1, keepdims=True)
-        return np.asarray(self.center + offset / np.maximum(gauge, 1.0), np.float64)
+    def clip(self, points: ArrayLike) -> Matrix:
+        offset = offsets(points, self.center)
+        gauge = p_norm(self._whiten(offset), 2)[..., None]
+        return np.asarray(self.center + offset / np.maximum(gauge, 1.0))
 
     def farthest(self, weights: Vector) -> float:
+        if self.is_diagonal:
+            return float(np.max(weights * self.half_widths))
         return float(np.linalg.norm(weights[:, None] * self.factor, 2))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "domain": "ellipsoid",
-            "matrix": [hexed(row) for row in self.matrix],
-            "center": hexed(self.center),
-        }
+        if self.is_diagonal:
+            shape: dict[str, Any] = {"diagonal": hexed(self.diagonal)}
+        else:
+            shape = {"matrix": [hexed(row) for row in self.matrix]}
+        return {"domain": self.kind, **shape, "center": hexed(self.center)}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Ellipsoid:
+        if "diagonal" in fields:
+            matrix: ArrayLike = unhexed(fields["diagonal"])
+        else:
+            matrix = [unhexed(row) for row in fields["matrix"]]
+        return cls(matrix, unhexed(fields["center"]))
 
     def __repr__(self) -> str:
         return f"Ellipsoid(dim={self.dim}, half_widths up to {self.half_widths.max():g})"

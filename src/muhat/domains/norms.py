@@ -1,0 +1,66 @@
+"""ℓ_p norms, their duals, and the points where a norm ball touches a half-space."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.errors import InvalidInput
+
+Array = NDArray[np.float64]
+
+
+def ball_order(value: object) -> float:
+    """p in [1, ∞], or InvalidInput."""
+    try:
+        p = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"p must be a number; got {type(value).__name__}.") from None
+    if isinstance(value, bool) or not p >= 1:
+        raise InvalidInput(
+            f"p must be at least 1 (1, 2, ... or inf); got {p:g}. "
+            "Below 1 the ball is not convex."
+        )
+    return p
+
+
+def dual_order(p: float) -> float:
+    """q with 1/p + 1/q = 1.
+
+    >>> dual_order(3.0), dual_order(1.0), dual_order(math.inf)
+    (1.5, inf, 1.0)
+    """
+    if p == 1:
+        return math.inf
+    return 1.0 if math.isinf(p) else p / (p - 1)
+
+
+def p_norm(values: Array, p: float) -> Array:
+    """‖·‖_p along the last axis, without overflow or underflow on the way."""
+    sizes = np.abs(values)
+    largest = sizes.max(axis=-1)
+    if math.isinf(p):
+        return np.asarray(largest)
+    relative = sizes / np.where(largest > 0, largest, 1.0)[..., None]
+    if p == 1:
+        return np.asarray(largest * relative.sum(axis=-1))
+    if p == 2:
+        return np.asarray(largest * np.sqrt((relative * relative).sum(axis=-1)))
+    return np.asarray(largest * (relative**p).sum(axis=-1) ** (1 / p))
+
+
+def touching(direction: Array, p: float) -> Array:
+    """u with ‖u‖_p ≤ 1 and ⟨u, direction⟩ = ‖direction‖_q, of shape (d,)."""
+    sizes = np.abs(direction)
+    largest = float(sizes.max())
+    if largest == 0:
+        return np.zeros_like(direction)
+    if p == 1:
+        powers = np.zeros_like(direction)
+        powers[int(np.argmax(sizes))] = 1.0
+    else:
+        # Equality in Hölder's inequality: |u|^p is proportional to |direction|^q.
+        powers = (sizes / largest) ** (dual_order(p) - 1)
+    return np.asarray(np.sign(direction) * powers / p_norm(powers, p))
