@@ -9,16 +9,17 @@ import difflib
 import math
 import operator
 from collections.abc import Iterable
+from numbers import Complex, Real
 
 from muhat.errors import InvalidInput
+
+LARGEST_COUNT = (1 << 53) - 1
+"""Beyond it n would no longer be exact as a float, and no dataset is that long."""
 
 
 def real(name: str, value: object) -> float:
     """A finite float, or InvalidInput."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a number; got {type(value).__name__}.") from None
+    number = _float(name, value)
     if not math.isfinite(number):
         raise InvalidInput(f"{name} must be finite; got {number}.")
     return number
@@ -40,8 +41,8 @@ def probability(name: str, value: object) -> float:
     return number
 
 
-def count(name: str, value: object, *, least: int = 1) -> int:
-    """A whole number that is at least `least`, or InvalidInput."""
+def count(name: str, value: object, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+    """A whole number between `least` and `most`, or InvalidInput."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -49,16 +50,17 @@ def count(name: str, value: object, *, least: int = 1) -> int:
             raise InvalidInput(f"{name} must be a whole number; got {value!r:.40}.") from None
         number = int(value)
     if isinstance(value, bool) or number < least:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}; got {value}.")
+        raise InvalidInput(
+            f"{name} must be a whole number of at least {least}; got {_shown(number)}."
+        )
+    if number > most:
+        raise InvalidInput(f"{name} must be at most {most}; got {_shown(number)}.")
     return number
 
 
 def norm_order(value: object) -> float:
     """p in [2, ∞], or InvalidInput."""
-    try:
-        p = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InvalidInput(f"p must be a number; got {type(value).__name__}.") from None
+    p = _float("p", value)
     if not p >= 2:
         raise InvalidInput(
             f"p must be at least 2 (2, 4, ... or inf); got {p:g}. "
@@ -67,14 +69,16 @@ def norm_order(value: object) -> float:
     return p
 
 
-def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     """One of the allowed names, or InvalidInput with the nearest one as a hint."""
     choices = list(allowed)
-    if value in choices:
+    if isinstance(value, str) and value in choices:
         return value
+    names = ", ".join(map(repr, choices))
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be one of {names}; got {type(value).__name__}.")
     raise InvalidInput(
-        f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r:.60}."
-        + did_you_mean(str(value), choices)
+        f"{name} must be one of {names}; got {value!r:.60}." + did_you_mean(value, choices)
     )
 
 
@@ -82,3 +86,20 @@ def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint with the nearest of the choices, or an empty string."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _float(name: str, value: object) -> float:
+    """Numbers of any kind as a float; text and complex numbers are not numbers here."""
+    is_complex = isinstance(value, Complex) and not isinstance(value, Real)
+    try:
+        if is_complex or isinstance(value, str | bytes):
+            raise TypeError
+        return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise InvalidInput(f"{name} must be within the range of floats.") from None
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be a number; got {type(value).__name__}.") from None
+
+
+def _shown(number: int) -> str:
+    return str(number) if abs(number) < 10**30 else f"a number of {number.bit_length()} bits"

@@ -18,6 +18,7 @@ import pytest
 from muhat.data import engine, exact_sums, memory, open_source, progress
 from muhat.data.base import Partition, Source
 from muhat.data.columns import Batch, Floats
+from muhat.data.inspect import inspect
 from muhat.domains.lattice import BallLattice, BoxLattice, Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 
@@ -205,7 +206,28 @@ def test_short_work_and_pipes_see_no_progress(
 
 
 def test_no_thread_is_left_behind() -> None:
-    before = threading.active_count()
     with pytest.raises(SourceFailed):
         exact_sums(Made([failing] * 5), UNIT, threads=4)
-    assert threading.active_count() == before
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("muhat")]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_value_raises_a_warning_or_fails_while_it_is_read(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "PARTITION_VALUES", 1)
+    single = np.array([0x7FA00000, 0x3F800000], np.uint32).view(np.float32)
+    half = np.array([0x7D00, 0x3C00], np.uint16).view(np.float16)
+    for values in (single, half, single.byteswap().view(single.dtype.newbyteorder())):
+        kinds: list[Any] = [values, np.stack([values] * 2, axis=1), {"x": values}, list(values)]
+        if values.dtype.isnative:
+            pair = pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(values, 2)), 2)
+            kinds += [pa.table({"x": values}), pa.table({"x": pair})]
+        for data in kinds:
+            source = open_source(data)
+            lattice = BoxLattice.around([0.0] * source.dim, [1.0] * source.dim)
+            # What the caller has set for numpy must not matter either.
+            with np.errstate(all="raise"):
+                total = exact_sums(source, lattice, threads=threads).total
+                assert inspect(source).columns[0].maximum == 1.0
+            assert total == lattice.upper

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import sys
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,16 @@ class Stream:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)
+
+
+class OddPath:
+    """A path that is not text."""
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    def __fspath__(self) -> Any:
+        return self.path
 
 
 class OneShot(Stream):
@@ -213,13 +225,68 @@ def test_lists_are_read_one_by_one_and_never_raise() -> None:
     lattice = BoxLattice.around([0], [1])
     sums = exact_sums(open_source(values, dim=1), lattice)
     assert sums.rows == len(values)
-    assert sums.total == (3 * lattice.upper[0] + lattice.upper[0] + lattice.lower[0],)
+    assert sums.total == (5 * lattice.upper[0] + lattice.lower[0],)
     rows = [[1, 1], [1, CANARY], [1], 7, (1, 0), None, [1, 1, 1]]
     pair = BoxLattice.around([0, 0], [1, 1])
     sums = exact_sums(open_source(rows, dim=2), pair)
     assert sums.rows == len(rows)
     assert sums.total == (3 * pair.upper[0], 0)
     assert exact_sums(open_source(rows, [1], 1), lattice).rows == len(rows)
+
+
+def test_a_record_of_one_number_is_that_number() -> None:
+    lattice = BoxLattice.around([0], [1])
+    masked = np.ma.masked_array([1.0], [True])
+    odd = [np.array(1.0), np.array([[1.0]]), [1, 1], [], [[1]], masked]
+    rows: list[Any] = [1.0, [1.0], (1.0,), np.array([1.0]), np.array([1], np.int8), *odd]
+    for data in (rows, {"x": rows}):
+        assert exact_sums(open_source(data, dim=1), lattice).total == (5 * lattice.upper[0],)
+    assert exact_sums(open_source(rows, [0], 1), lattice).total == (6 * lattice.upper[0],)
+    assert exact_sums(open_source(rows, [1], 1), lattice).total == (lattice.upper[0],)
+    assert open_source([[1, 2, 3]], [2, 0]).columns == ("2", "0")
+
+
+def test_subclasses_of_arrays_are_read_as_arrays() -> None:
+    made = records()
+    expected = exact_sums(open_source(made, dim=3), LATTICES[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix(made)
+    for data in (matrix, matrix.T.copy().T, made.view(np.recarray)):
+        assert exact_sums(open_source(data, dim=3), LATTICES[0]) == expected
+
+
+def test_repeated_names_are_told_apart_by_their_order(tmp_path: Path) -> None:
+    arrays = [pa.array([1.0, 2.0]), pa.array(["u", "v"]), pa.array([0.5, 0.5]), pa.array([0.0, 1])]
+    table = pa.table(arrays, names=["x", "x", "x", "y"])
+    moved = pa.table([arrays[index] for index in (3, 0, 1, 2)], names=["y", "x", "x", "x"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    pq.write_table(moved, tmp_path / "moved.parquet")
+    feather.write_feather(table, tmp_path / "x.feather")
+    lattice = BoxLattice.around([0] * 3, [4] * 3)
+    expected = exact_sums(open_source(table, dim=3), lattice)
+    for name in ("x.parquet", "x.feather"):
+        assert exact_sums(open_source(tmp_path / name, dim=3), lattice) == expected
+        with pytest.raises(InvalidInput, match="more than once"):
+            open_source(tmp_path / name, ["x"], 1)
+    both = open_source([tmp_path / "x.parquet", tmp_path / "moved.parquet"], dim=3)
+    assert exact_sums(both, lattice).total == tuple(2 * part for part in expected.total)
+    with pytest.raises(InvalidInput, match="more than once"):
+        open_source({1: [1.0], "1": [2.0]}, ["1"], 1)
+
+
+def test_types_that_arrow_does_not_know_are_in_nobodys_way() -> None:
+    frame = pl.DataFrame({"a": [1.0], "^a$": [2.0], "b": pl.Series([1], dtype=pl.Int128)})
+    assert open_source(frame, dim=2).columns == ("a", "^a$")
+    assert open_source(frame, ["^a$"], 1).columns == ("^a$",)
+    assert open_source(frame.select("b")).rows() == 1
+    with pytest.raises(InvalidInput, match="'b' has type Int128"):
+        open_source(frame, ["b"], 1)
+
+
+def test_a_series_is_named_by_itself_or_x() -> None:
+    for name, expected in ((None, "x"), ("age", "age"), (0, "0"), (pd.NA, "<NA>")):
+        assert open_source(pd.Series([1.0], name=name), dim=1).columns == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +353,8 @@ def test_a_text_column_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
         (np.zeros((1, 1, 1)), None, 1, "one or two dimensions"),
         (np.zeros(()), None, 1, "one or two dimensions"),
         (np.ma.masked_array([1.0], [True]), None, 1, "masked"),
+        ({"a": np.ma.masked_array([1.0], [True])}, None, 1, "'a' must not be a masked"),
+        ({}, None, None, "at least one column"),
         ({"a": [1.0], "b": [1.0, 2.0]}, ["a"], 1, "one length"),
         (3.0, None, 1, "got float"),
         (None, None, 1, "got NoneType"),
@@ -314,6 +383,7 @@ def test_bad_paths_are_refused_with_a_hint(tmp_path: Path) -> None:
     damaged_feather.write_bytes(b"nothing")
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "x.txt").write_text("a\n1\n")
+    os.mkfifo(tmp_path / "pipe.csv")
     for data, words in [
         (tmp_path / "none.csv", "does not exist"),
         (str(tmp_path / "none-*.csv"), "no file matches"),
@@ -325,11 +395,37 @@ def test_bad_paths_are_refused_with_a_hint(tmp_path: Path) -> None:
         (damaged_gzip, "damaged"),
         (damaged_feather, "damaged"),
         ([CANARY, CANARY], "must be a path"),
+        ("~nobody-of-that-name/x.csv", "does not exist"),
+        ("~nobody-of-that-name/*.csv", "no file matches"),
+        (["~nobody-of-that-name/x.csv"], "does not exist"),
+        ("x" * 5000 + ".csv", "does not exist"),
+        (["x" * 5000 + ".csv"], "does not exist"),
+        ("\0.csv", "does not exist"),
+        ("\0/*.csv", "no file matches"),
+        ("\ud800.csv", "does not exist"),
+        (tmp_path / "pipe.csv", "not a regular file"),
+        (str(tmp_path / "pi*.csv"), "not a regular file"),
+        (OddPath(b"x.csv"), "data must be a path of text"),
+        ([OddPath(b"x.csv")], r"data\[0\] must be a path of text"),
+        (OddPath(7), "data must be a path of text"),
     ]:
         with pytest.raises(InvalidInput, match=words) as caught:
             open_source(data, None, 1)
         assert CANARY not in str(caught.value)
         assert caught.value.__context__ is None
+
+
+def test_no_file_is_read_twice_by_whatever_name(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "1.csv", records())
+    (tmp_path / "2.csv").symlink_to(path)
+    os.link(path, tmp_path / "3.csv")
+    for name in ("1.csv", "../" + tmp_path.name + "/1.csv", "2.csv", "3.csv"):
+        with pytest.raises(InvalidInput, match="same file"):
+            open_source([path, tmp_path / name], ["a"], 1)
+    with pytest.raises(InvalidInput, match="same file"):
+        open_source(str(tmp_path / "*.csv"), ["a"], 1)
+    shutil.copy(path, tmp_path / "4.csv")
+    assert open_source([path, tmp_path / "4.csv"], ["a"], 1).rows() == 6000
 
 
 def test_files_read_together_must_have_the_same_columns(tmp_path: Path) -> None:

@@ -313,7 +313,7 @@ def test_a_series_without_a_usable_name_has_a_column():
 
 def test_a_name_that_cannot_be_written_is_no_obstacle_or_refused(tmp_path):
     ledger = ledger_in(tmp_path)
-    frame = pd.DataFrame({"\udc80": [1.0, 2.0]})
+    frame = {"\udc80": np.array([1.0, 2.0])}
     try:
         release = mh.mean(frame, domain=UNIT, privacy=Z, ledger=ledger)
     except mh.InvalidInput:

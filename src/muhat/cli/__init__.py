@@ -7,6 +7,9 @@ Each command lives in its own module of `muhat.cli` and is imported when it is c
 from __future__ import annotations
 
 import importlib
+import io
+import sys
+from typing import Any
 
 import click
 
@@ -24,6 +27,13 @@ COMMANDS = {
 
 class LazyGroup(FriendlyGroup):
     """Knows its commands by name and imports one only to run it or to show its help."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run; a release that was paid for is printed whatever the terminal can show."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

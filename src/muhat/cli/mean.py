@@ -40,17 +40,16 @@ def mean(files: tuple[str, ...], ledger: str | None, as_json: bool, **options: A
 def plan(as_json: bool, **options: Any) -> None:
     """Show what a private mean would cost and how good it would be; no data is read."""
     from muhat.planning.planners import plan_mean
+    from muhat.planning.task import in_order
 
     arguments = _arguments(**options)
     if arguments["n"] is None and not options["secret_n"]:
         raise InvalidInput("a plan needs the number of rows: --n N, or --secret-n.")
-    arguments.pop("columns")
+    names = arguments.pop("columns")
+    if isinstance(arguments["domain"], dict):
+        arguments["domain"] = in_order(arguments["domain"], names)
     planned = plan_mean(**arguments)
-    click.echo(
-        json.dumps(planned.to_dict(), indent=2, ensure_ascii=False)
-        if as_json
-        else planned.describe()
-    )
+    click.echo(json.dumps(planned.to_dict(), indent=2) if as_json else planned.describe())
 
 
 def _arguments(

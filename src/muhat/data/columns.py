@@ -131,7 +131,7 @@ def require_numeric(dtype: np.dtype[Any], name: str) -> None:
     """Refuse a numpy type that is not a real number of at most 64 bits."""
     if dtype.kind not in "fiub" or dtype.itemsize > 8:
         raise InvalidInput(
-            f"column {name!r:.80} has type {dtype}, which cannot be averaged. "
+            f"{name} has type {dtype}, which cannot be averaged. "
             "Convert it to float64, to an integer type or to bool first."
         )
 

@@ -7,6 +7,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import numpy as np
+
 from muhat.data.base import Partition, Source
 from muhat.data.kernel import Accumulator
 from muhat.data.progress import Progress
@@ -80,10 +82,13 @@ def _run(
 
     def drain(accumulator: Accumulator) -> None:
         try:
-            while (partition := work.take()) is not None:
-                for batch in partition.batches():
-                    accumulator.add(batch)
-                progress.advance(partition.size)
+            # A warning would depend on the data, and reading casts already: a signaling
+            # not-a-number raises its flag there. Every thread has an error state of its own.
+            with np.errstate(all="ignore"):
+                while (partition := work.take()) is not None:
+                    for batch in partition.batches():
+                        accumulator.add(batch)
+                    progress.advance(partition.size)
         except Exception:
             work.failed = True
 

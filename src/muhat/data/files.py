@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from muhat.data.base import Partition, Source
-from muhat.data.selection import Field, select
+from muhat.data.selection import Columns, Field, places, select
 from muhat.errors import DataChanged, InvalidInput
 
 T = TypeVar("T")
+AnyPath = str | os.PathLike[str]
 
 KINDS = ".parquet, .csv, .csv.gz, .arrow, .feather"
 
@@ -48,11 +51,7 @@ class File(ABC):
             raise DataChanged(f"{_shown(self.path)} has changed since it was opened.")
 
     def _fingerprint(self) -> tuple[int, ...]:
-        status = None
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            status = None
+        status = _status(self.path)
         if status is None:
             raise InvalidInput(f"{_shown(self.path)} cannot be read. Is the path right?")
         return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
@@ -62,21 +61,24 @@ class File(ABC):
         """Bytes on disk."""
         return self._opened_as[0]
 
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """What every path to the same file has in common."""
+        return self._opened_as[2:]
+
 
 class FilesSource(Source):
     """Some files with the same columns, read one after another in the order of their paths."""
 
-    def __init__(self, files: Sequence[File], columns: object, dim: int | None) -> None:
+    def __init__(self, files: Sequence[File], columns: Columns, dim: int | None) -> None:
+        _refuse_repeated(files)
         first = files[0]
         selection = select(
             first.fields, columns, dim, names_are_public=all(f.names_are_public for f in files)
         )
         self.columns, self.types = selection.columns, selection.types
         self._files = files
-        self._positions = [
-            [_same_field(first, position, file) for position in selection.positions]
-            for file in files
-        ]
+        self._positions = [_same_fields(first, selection.positions, file) for file in files]
 
     @property
     def known_rows(self) -> int | None:
@@ -109,12 +111,12 @@ class FilesSource(Source):
             file.check_unchanged()
 
 
-def open_files(data: object, columns: object, dim: int | None) -> Source:
+def open_files(data: AnyPath | Sequence[AnyPath], columns: Columns, dim: int | None) -> Source:
     """A path, a glob, or a list of paths."""
     if isinstance(data, str | os.PathLike):
-        paths = _expand(os.fspath(data))
+        paths = _expand(_path(data, "data"))
     else:
-        paths = [Path(os.fspath(path)) for path in data]  # type: ignore[attr-defined]
+        paths = [_path(path, f"data[{index}]") for index, path in enumerate(data)]
         for index, path in enumerate(paths):
             # A list of strings may be data by mistake: say nothing of what is in it.
             if _opener(path) is None:
@@ -133,17 +135,32 @@ def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
     raise InvalidInput(f"{_shown(path)} cannot be read: it is damaged or not what its name says.")
 
 
-def _expand(text: str) -> list[Path]:
-    path = Path(text).expanduser()
-    if path.is_dir():
+def _path(given: AnyPath, name: str) -> Path:
+    """The path that is meant, with the user's home in place of ~, or InvalidInput."""
+    text: object = None
+    with suppress(TypeError):
+        text = os.fspath(given)
+    if not isinstance(text, str):
+        raise InvalidInput(f"{name} must be a path of text, not of bytes or anything else.")
+    # A home that nobody has is left as it is, and found not to exist.
+    with suppress(RuntimeError, ValueError):
+        return Path(text).expanduser()
+    return Path(text)
+
+
+def _expand(path: Path) -> list[Path]:
+    status = _status(path)
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise InvalidInput(
             f"{_shown(path)} is a directory. Name its files: {_shown(path / '*.parquet')}."
         )
-    if path.exists():
+    if status is not None:
         return [path]
-    if not glob.has_magic(text):
+    if not glob.has_magic(str(path)):
         raise InvalidInput(f"{_shown(path)} does not exist.")
-    found = sorted(glob.glob(str(path), recursive=True))
+    found: list[str] = []
+    with suppress(ValueError):
+        found = sorted(glob.glob(str(path), recursive=True))
     if not found:
         raise InvalidInput(f"no file matches {_shown(path)}.")
     return [Path(name) for name in found]
@@ -153,10 +170,14 @@ def _open(path: Path) -> File:
     opener = _opener(path)
     if opener is None:
         raise InvalidInput(f"{_shown(path)} must end in one of {KINDS}.")
-    if path.is_dir():
-        raise InvalidInput(f"{_shown(path)} is a directory, not a file.")
-    if not path.exists():
+    status = _status(path)
+    if status is None:
         raise InvalidInput(f"{_shown(path)} does not exist.")
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidInput(f"{_shown(path)} is a directory, not a file.")
+    if not stat.S_ISREG(status.st_mode):
+        # A pipe can be read only once, and opening one would wait for its writer.
+        raise InvalidInput(f"{_shown(path)} is not a regular file. Copy what it holds into one.")
     return unless_unreadable(path, lambda: opener(path))
 
 
@@ -173,19 +194,40 @@ def _opener(path: Path) -> Callable[[Path], File] | None:
     return IpcFile if name.endswith((".arrow", ".feather", ".ipc")) else None
 
 
-def _same_field(first: File, position: int, other: File) -> int:
-    """Where the other file keeps a field of the first, or InvalidInput."""
-    wanted = first.fields[position]
-    names = [field.name for field in other.fields]
-    if sorted(names) != sorted(field.name for field in first.fields):
+def _status(path: Path) -> os.stat_result | None:
+    """What the system knows of the file, or None if there is none or the path cannot be one."""
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _refuse_repeated(files: Sequence[File]) -> None:
+    """Every record must be read once, or one person would count for two."""
+    seen: dict[tuple[int, ...], Path] = {}
+    for file in files:
+        if file.identity in seen:
+            raise InvalidInput(
+                f"{_shown(file.path)} is the same file as {_shown(seen[file.identity])}. "
+                "Name every file once."
+            )
+        seen[file.identity] = file.path
+
+
+def _same_fields(first: File, positions: Sequence[int], other: File) -> list[int]:
+    """Where the other file keeps these fields of the first, or InvalidInput."""
+    keys = list(places(field.name for field in first.fields))
+    there = places(field.name for field in other.fields)
+    if there.keys() != set(keys):
         raise InvalidInput(f"{_shown(other.path)} has other columns than {_shown(first.path)}.")
-    found = other.fields[names.index(wanted.name)]
-    if found.width != wanted.width:
-        raise InvalidInput(
-            f"column {wanted.name!r:.80} has type {found.type:.60} in {_shown(other.path)} "
-            f"and {wanted.type:.60} in {_shown(first.path)}."
-        )
-    return names.index(wanted.name)
+    for position in positions:
+        wanted, found = first.fields[position], other.fields[there[keys[position]]]
+        if found.width != wanted.width:
+            raise InvalidInput(
+                f"column {wanted.name!r:.80} has type {found.type:.60} in {_shown(other.path)} "
+                f"and {wanted.type:.60} in {_shown(first.path)}."
+            )
+    return [there[keys[position]] for position in positions]
 
 
 def _shown(path: Path) -> str:

@@ -63,12 +63,13 @@ def inspect(
     rows = ragged = 0
     failed = False
     try:
-        for partition in source.partitions():
-            for batch in partition.batches():
-                rows += batch.rows + batch.absent
-                ragged += batch.absent
-                for tally, column in zip(tallies, _columns(batch), strict=True):
-                    tally.add(column)
+        with np.errstate(all="ignore"):
+            for partition in source.partitions():
+                for batch in partition.batches():
+                    rows += batch.rows + batch.absent
+                    ragged += batch.absent
+                    for tally, column in zip(tallies, _columns(batch), strict=True):
+                        tally.add(column)
     except Exception:
         failed = True
     if failed:

@@ -21,7 +21,8 @@ _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
 _FEWEST_ROWS = 1 << 10
 _MOST_VALUES = 1 << 22
-_TILE_ROWS = 512
+_TILE_VALUES = 1 << 12
+_FEWEST_TILE_ROWS = 1 << 6
 
 
 class Accumulator:
@@ -66,8 +67,9 @@ class Accumulator:
             self._tile = np.empty((rows.shape[1], len(rows)))
         tile = self._tile[:, : len(rows)]
         # In tiles that stay in the first cache, or every line would be fetched d times over.
-        for start in range(0, len(rows), _TILE_ROWS):
-            tile[:, start : start + _TILE_ROWS] = rows[start : start + _TILE_ROWS].T
+        step = max(_TILE_VALUES // rows.shape[1], _FEWEST_TILE_ROWS)
+        for start in range(0, len(rows), step):
+            tile[:, start : start + step] = rows[start : start + step].T
         return tile
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Partition, Source
 from muhat.data.columns import Batch, column_of, require_numeric
-from muhat.data.selection import Field, require_dim, select
+from muhat.data.selection import Columns, Field, require_dim, select
 from muhat.errors import DataChanged, InvalidInput
 
 PARTITION_VALUES = 1 << 20
@@ -72,15 +72,12 @@ class MemorySource(Source):
         return Partition((stop - start) * self.dim * 8, lambda: self._read(start, stop))
 
 
-def open_array(array: NDArray[Any], columns: object, dim: int | None) -> Source:
+def open_array(data: NDArray[Any], columns: Columns, dim: int | None) -> Source:
     """A numpy array: 1-D is one column, 2-D has one record a row."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise InvalidInput("data must not be a masked array. Fill it: data.filled(numpy.nan).")
-    require_numeric(array.dtype, "data")
+    array = _plain(data, "data")
     names: tuple[str, ...]
     if array.ndim == 1:
-        if columns is not None and list(_positions(columns, 1)) != [0]:
-            raise InvalidInput("columns must be left out for a 1-D array: it is one column.")
+        _positions(columns, 1)
         require_dim(1, dim)
         names, read = ("x",), _reader(array[:, np.newaxis], [0])
     elif array.ndim == 2:
@@ -90,22 +87,24 @@ def open_array(array: NDArray[Any], columns: object, dim: int | None) -> Source:
     else:
         raise InvalidInput(f"data must have one or two dimensions; got {array.ndim}.")
     types = (str(array.dtype),) * len(names)
-    return MemorySource(names, types, lambda: len(array), read)
+    return MemorySource(names, types, lambda: len(data), read)
 
 
-def open_mapping(data: Mapping[Any, Any], columns: object, dim: int | None) -> Source:
+def open_mapping(data: Mapping[Any, Any], columns: Columns, dim: int | None) -> Source:
     """A dict of columns: numpy arrays, or lists of numbers."""
-    arrays = {}
+    if not data:
+        raise InvalidInput("data must have at least one column.")
+    fields, arrays = [], []
     for name, values in data.items():
-        array = _numbers(values) if isinstance(values, list | tuple) else values
+        array = _records(values, None, 1)[:, 0] if isinstance(values, list | tuple) else values
         if not isinstance(array, np.ndarray) or array.ndim != 1:
             raise InvalidInput(f"column {str(name)!r:.80} must be a 1-D numpy array or a list.")
-        require_numeric(array.dtype, str(name))
-        arrays[str(name)] = array
-    if len({len(array) for array in arrays.values()}) > 1:
+        arrays.append(_plain(array, f"column {str(name)!r:.80}"))
+        fields.append(Field(str(name), str(array.dtype), 1))
+    if len({len(array) for array in arrays}) > 1:
         raise InvalidInput("data must have columns of one length.")
-    selection = select([Field(name, str(a.dtype), 1) for name, a in arrays.items()], columns, dim)
-    chosen = [arrays[name] for name in selection.columns]
+    selection = select(fields, columns, dim)
+    chosen = [arrays[position] for position in selection.positions]
 
     def read(start: int, stop: int) -> Iterator[Batch]:
         yield Batch(stop - start, [column_of(array[start:stop]) for array in chosen])
@@ -113,27 +112,29 @@ def open_mapping(data: Mapping[Any, Any], columns: object, dim: int | None) -> S
     return MemorySource(selection.columns, selection.types, lambda: len(chosen[0]), read)
 
 
-def open_list(data: Sequence[object], columns: object, dim: int | None) -> Source:
-    """A list of numbers, or of records of numbers, read as float64 one by one.
+def open_list(data: Sequence[object], columns: Columns, dim: int | None) -> Source:
+    """A list of records of numbers, read as float64 one by one; a number is a record by itself.
 
     Whatever is not a real number, and a record of another length, is missing: no value in
     the list can change how another is read, or raise.
     """
-    positions = None if columns is None else _positions(columns, None)
-    width = dim or (1 if positions is None else len(positions))
-    if positions is not None:
-        require_dim(len(positions), dim)
-    if width == 1 and positions is None:
-        return open_array(_numbers(data), None, dim)
-    matrix = np.full((len(data), width), np.nan)
-    for row, record in enumerate(data):
-        if not isinstance(record, list | tuple | np.ndarray):
-            continue
-        if positions is None and len(record) == width:
-            matrix[row] = [_number(value) for value in record]
-        elif positions is not None and len(record) > max(positions):
-            matrix[row] = [_number(record[position]) for position in positions]
-    return open_array(matrix, None, dim)
+    if columns is None:
+        matrix = _records(data, None, dim or 1)
+        return open_array(matrix[:, 0] if dim in (None, 1) else matrix, None, dim)
+    positions = _positions(columns, None)
+    require_dim(len(positions), dim)
+    matrix = _records(data, positions, len(positions))
+    types = ("float64",) * len(positions)
+    read = _reader(matrix, range(len(positions)))
+    return MemorySource(tuple(map(str, positions)), types, lambda: len(matrix), read)
+
+
+def _plain(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """The array without what a subclass adds to it, or InvalidInput for its type."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidInput(f"{name} must not be a masked array. Fill it: .filled(numpy.nan).")
+    require_numeric(array.dtype, name)
+    return np.asarray(array)
 
 
 def _reader(array: NDArray[Any], chosen: Sequence[int]) -> Reader:
@@ -151,27 +152,37 @@ def _reader(array: NDArray[Any], chosen: Sequence[int]) -> Reader:
     return read
 
 
-def _positions(columns: object, width: int | None) -> list[int]:
-    """Columns of a 2-D array: whole numbers from 0 on, each once."""
+def _positions(columns: Columns, width: int | None) -> list[int]:
+    """Columns of an array: whole numbers from 0 on."""
     if columns is None:
         if not width:
             raise InvalidInput("data must have at least one column.")
         return list(range(width))
-    given = [columns] if isinstance(columns, str | int) else columns
-    if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-        raise InvalidInput("columns must be a list of column numbers for an array.")
-    if any(isinstance(column, str) for column in given):
+    if any(isinstance(column, str) for column in columns):
         raise InvalidInput("columns must be numbers for an array, which has no names: 0, 1, …")
-    chosen = [_check.count("columns", column, least=0) for column in given]
-    if len(set(chosen)) != len(chosen):
-        raise InvalidInput("columns must not repeat a number.")
+    chosen = [_check.count("columns", column, least=0) for column in columns]
     if width is not None and max(chosen) >= width:
         raise InvalidInput(f"columns must be below {width}, the number of columns of the array.")
     return chosen
 
 
-def _numbers(values: Sequence[object]) -> NDArray[np.float64]:
-    return np.array([_number(value) for value in values], np.float64)
+def _records(
+    data: Sequence[object], positions: Sequence[int] | None, width: int
+) -> NDArray[np.float64]:
+    """The chosen numbers of every record, all of them for None, shape (records, width)."""
+    rows = [_record(record, positions, width) for record in data]
+    return np.array(rows, np.float64).reshape(len(data), width)
+
+
+def _record(record: object, positions: Sequence[int] | None, width: int) -> list[float]:
+    values: Any = (record,)
+    if isinstance(record, list | tuple) or (isinstance(record, np.ndarray) and record.ndim == 1):
+        values = record
+    if positions is None and len(values) == width:
+        return [_number(value) for value in values]
+    if positions is not None and len(values) > max(positions):
+        return [_number(values[position]) for position in positions]
+    return [math.nan] * width
 
 
 def _number(value: object) -> float:

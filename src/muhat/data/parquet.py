@@ -10,6 +10,7 @@ from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
 from muhat.data.columns import Batch
 from muhat.data.files import File
+from muhat.data.selection import places
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
@@ -48,15 +49,19 @@ class ParquetFile(File):
         return parts
 
     def _partition(self, groups: list[int], positions: Sequence[int], size: int) -> Partition:
-        names = [self.fields[position].name for position in positions]
-        width = sum(self.fields[position].width for position in positions)
-        return Partition(size, lambda: self._batches(groups, names, width))
+        return Partition(size, lambda: self._batches(groups, positions))
 
-    def _batches(self, groups: list[int], names: list[str], width: int) -> Iterator[Batch]:
+    def _batches(self, groups: list[int], positions: Sequence[int]) -> Iterator[Batch]:
         import pyarrow.parquet as pq
 
+        keys = list(places(field.name for field in self.fields))
+        wanted = [keys[position] for position in positions]
+        names = list(dict.fromkeys(name for name, _ in wanted))
+        width = sum(self.fields[position].width for position in positions)
         rows = max(min(_BATCH_VALUES // max(width, 1), _MOST_BATCH_ROWS), 1)
         options: dict[str, Any] = {"use_threads": False, "columns": names, "batch_size": rows}
         with pq.ParquetFile(self.path, metadata=self._metadata, pre_buffer=False) as file:
             for part in file.iter_batches(row_groups=groups, **options):
-                yield batch_of(part.column(name) for name in names)
+                # Columns are asked for by name, and those that share a name come together.
+                found = places(part.schema.names)
+                yield batch_of(part.column(found[key]) for key in wanted)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import SupportsInt, TypeGuard
+
+import numpy as np
 
 from muhat import _check
 from muhat.errors import InvalidInput
+
+Columns = tuple[str, ...] | tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,40 @@ class Selection:
     types: tuple[str, ...]
 
 
+def column_names(columns: object) -> Columns:
+    """The `columns` argument as a tuple of names or of numbers, each once; None stays None.
+
+    A text is the name of one column. Anything else must be an ordered collection of texts or
+    of whole numbers: a list, a tuple, a numpy array, a pandas Index or Series, a generator.
+
+    >>> column_names("age"), column_names(np.array([0, 2]))
+    (('age',), (0, 2))
+    """
+    if columns is None:
+        return None
+    if isinstance(columns, str):
+        return (str(columns),)
+    given = None if isinstance(columns, bytes | bytearray | Mapping | Set) else _listed(columns)
+    if given is None:
+        raise InvalidInput(
+            f"columns must be a list of names or of numbers; got {type(columns).__name__}."
+        )
+    if not given:
+        raise InvalidInput("columns must have at least one name or number.")
+    # A tuple is how pandas names a column that has several levels.
+    texts = tuple(str(column) for column in given if isinstance(column, str | tuple))
+    numbers = tuple(int(column) for column in given if _is_whole(column))
+    if len(given) not in (len(texts), len(numbers)):
+        raise InvalidInput("columns must be nothing but names (text) or nothing but whole numbers.")
+    names: tuple[str, ...] | tuple[int, ...] = texts if texts else numbers
+    for name, times in Counter[str | int](names).items():
+        if times > 1:
+            raise InvalidInput(f"columns must not repeat a column; got {name!r:.80} twice.")
+    return names
+
+
 def select(
-    fields: Sequence[Field], columns: object, dim: int | None, *, names_are_public: bool = True
+    fields: Sequence[Field], columns: Columns, dim: int | None, *, names_are_public: bool = True
 ) -> Selection:
     """The columns asked for, or InvalidInput. None means all numeric ones, if they are `dim`.
 
@@ -48,13 +85,10 @@ def select(
         if dim is not None and found != dim:
             raise InvalidInput(
                 f"columns must be named: the data have {_numeric(found)} and the domain "
-                f"has dimension {dim}. The columns are {_listed(names)}."
+                f"has dimension {dim}. The columns are {_shown(names)}."
             )
         return _selection(fields, positions)
-    positions = [_position(name, names, names_are_public) for name in _as_names(columns)]
-    repeated = [names[index] for index, times in Counter(positions).items() if times > 1]
-    if repeated:
-        raise InvalidInput(f"columns must not repeat a name; got {repeated[0]!r:.80} twice.")
+    positions = [_position(str(name), names, names_are_public) for name in columns]
     for field in (fields[index] for index in positions):
         if not field.width:
             raise InvalidInput(
@@ -76,6 +110,20 @@ def require_dim(given: int, dim: int | None) -> None:
         )
 
 
+def places(names: Iterable[str]) -> dict[tuple[str, int], int]:
+    """Where every name stands; how often it came before tells repeated ones apart.
+
+    >>> places(["x", "y", "x"])
+    {('x', 0): 0, ('y', 0): 1, ('x', 1): 2}
+    """
+    before: Counter[str] = Counter()
+    found = {}
+    for position, name in enumerate(names):
+        found[name, before[name]] = position
+        before[name] += 1
+    return found
+
+
 def _selection(fields: Sequence[Field], positions: Sequence[int]) -> Selection:
     columns: list[str] = []
     types: list[str] = []
@@ -88,15 +136,16 @@ def _selection(fields: Sequence[Field], positions: Sequence[int]) -> Selection:
     return Selection(tuple(positions), tuple(columns), tuple(types))
 
 
-def _as_names(columns: object) -> list[str]:
-    if isinstance(columns, str | int):
-        columns = [columns]
-    if not isinstance(columns, Iterable):
-        raise InvalidInput(f"columns must be a list of names; got {type(columns).__name__}.")
-    names = [str(name) for name in columns]
-    if not names:
-        raise InvalidInput("columns must name at least one column.")
-    return names
+def _listed(columns: object) -> list[object] | None:
+    """The items in their order, or None if there are none to be had."""
+    try:
+        return list(columns)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        return None
+
+
+def _is_whole(column: object) -> TypeGuard[SupportsInt]:
+    return isinstance(column, int | np.integer) and not isinstance(column, bool)
 
 
 def _position(name: str, names: Sequence[str], names_are_public: bool) -> int:
@@ -112,7 +161,7 @@ def _position(name: str, names: Sequence[str], names_are_public: bool) -> int:
         )
     raise InvalidInput(
         f"column {name!r:.80} is not in the data."
-        + (_check.did_you_mean(name, names) or f" The columns are {_listed(names)}.")
+        + (_check.did_you_mean(name, names) or f" The columns are {_shown(names)}.")
     )
 
 
@@ -120,6 +169,6 @@ def _numeric(found: int) -> str:
     return f"{found} numeric column" + "s" * (found != 1)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _shown(names: Sequence[str]) -> str:
     shown = ", ".join(f"{name!r:.40}" for name in names[:12])
     return shown + (", …" if len(names) > 12 else "") if names else "none"

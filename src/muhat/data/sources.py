@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat.data.base import Source
+from muhat.data.selection import Columns, column_names
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
@@ -25,32 +26,34 @@ def open_source(data: Any, columns: object = None, dim: int | None = None) -> So
     again and again (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records,
     a path, a glob or a list of paths. Readers that can be read only once are refused.
 
-    `columns` are names, or numbers for an array; None takes all numeric columns if they are
-    `dim`. A column of fixed-size lists is as many coordinates. With dim=None, any number.
+    `columns` are names, or numbers for an array (`column_names` says how they may be given);
+    None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
+    coordinates. With dim=None, any number.
 
     >>> open_source(np.zeros((3, 2))).columns
     ('0', '1')
     """
+    chosen = column_names(columns)
     if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
         from muhat.data.files import open_files
 
-        return open_files(data, columns, dim)
+        return open_files(data, chosen, dim)
     if isinstance(data, np.ndarray):
         from muhat.data.memory import open_array
 
-        return open_array(data, columns, dim)
+        return open_array(data, chosen, dim)
     if isinstance(data, Mapping):
         from muhat.data.memory import open_mapping
 
-        return open_mapping(data, columns, dim)
+        return open_mapping(data, chosen, dim)
     if isinstance(data, list | tuple):
         from muhat.data.memory import open_list
 
-        return open_list(data, columns, dim)
-    return _open_foreign(data, columns, dim)
+        return open_list(data, chosen, dim)
+    return _open_foreign(data, chosen, dim)
 
 
-def _open_foreign(data: Any, columns: object, dim: int | None) -> Source:
+def _open_foreign(data: Any, columns: Columns, dim: int | None) -> Source:
     """Objects of other libraries, recognised by their module so that none has to be imported."""
     from muhat.data import tables
 

@@ -11,14 +11,14 @@ from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, Source
 from muhat.data.columns import Batch, Column, column_of
 from muhat.data.memory import MemorySource
-from muhat.data.selection import Field, select
+from muhat.data.selection import Columns, Field, select
 from muhat.errors import InvalidInput
 
 BATCH_ROWS = 1 << 17
 
 
 def open_table(
-    table: Any, columns: object, dim: int | None, length: Callable[[], int] | None = None
+    table: Any, columns: Columns, dim: int | None, length: Callable[[], int] | None = None
 ) -> Source:
     """An Arrow table: its chunks are read where they lie. `length` asks the owner of the data."""
     selection = select(fields_of(table.schema), columns, dim)
@@ -40,7 +40,7 @@ def is_arrow(data: object) -> bool:
     return isinstance(data, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray)
 
 
-def open_arrow(data: Any, columns: object, dim: int | None) -> Source:
+def open_arrow(data: Any, columns: Columns, dim: int | None) -> Source:
     """An Arrow table, record batch, array or chunked array."""
     import pyarrow as pa
 
@@ -51,9 +51,11 @@ def open_arrow(data: Any, columns: object, dim: int | None) -> Source:
     return open_table(data, columns, dim)
 
 
-def open_pandas(data: Any, columns: object, dim: int | None) -> Source:
+def open_pandas(data: Any, columns: Columns, dim: int | None) -> Source:
     """A pandas DataFrame or Series, each column by its own type, nothing converted up front."""
-    frame = data if hasattr(data, "columns") else data.to_frame(str(data.name or "x"))
+    frame = data
+    if not hasattr(data, "columns"):
+        frame = data.to_frame("x" if data.name is None else str(data.name))
     series = [frame.iloc[:, position] for position in range(frame.shape[1])]
     fields = [
         _pandas_field(str(name), one) for name, one in zip(frame.columns, series, strict=True)
@@ -68,15 +70,18 @@ def open_pandas(data: Any, columns: object, dim: int | None) -> Source:
     return MemorySource(selection.columns, selection.types, lambda: len(data), read)
 
 
-def open_polars(data: Any, columns: object, dim: int | None) -> Source:
+def open_polars(data: Any, columns: Columns, dim: int | None) -> Source:
     """A polars DataFrame or Series; numeric columns are shared with Arrow, not copied."""
     if hasattr(data, "collect"):
         raise InvalidInput("data must not be lazy: collect it first, data.collect().")
     frame = data if hasattr(data, "columns") else data.to_frame()
-    return open_table(frame.to_arrow(), columns, dim, lambda: len(data))
+    selection = select([_polars_field(series) for series in frame.head(0)], columns, dim)
+    # Types that Arrow does not know must not be in the way of others.
+    chosen = frame[:, list(selection.positions)]
+    return open_table(chosen.to_arrow(), tuple(chosen.columns) or None, dim, lambda: len(data))
 
 
-def open_stream(data: Any, columns: object, dim: int | None) -> Source:
+def open_stream(data: Any, columns: Columns, dim: int | None) -> Source:
     """Any object with `__arrow_c_stream__` that hands out a new stream every time."""
     return StreamSource(data, columns, dim)
 
@@ -84,7 +89,7 @@ def open_stream(data: Any, columns: object, dim: int | None) -> Source:
 class StreamSource(Source):
     """Records behind the Arrow stream protocol, asked for again on every pass."""
 
-    def __init__(self, data: Any, columns: object, dim: int | None) -> None:
+    def __init__(self, data: Any, columns: Columns, dim: int | None) -> None:
         self._data = data
         # A one-shot reader would fail or come back empty the second time: ask twice now.
         schema = self._reader().schema
@@ -151,6 +156,17 @@ def _pandas_field(name: str, series: Any) -> Field:
     except (pa.ArrowException, TypeError):
         return Field(name, str(series.dtype), 0)
     (field,) = fields_of(pa.schema([pa.field(name, empty.type)]))
+    return field
+
+
+def _polars_field(series: Any) -> Field:
+    import pyarrow as pa
+
+    try:
+        kind = series.to_arrow().type
+    except pa.ArrowException:
+        return Field(series.name, str(series.dtype), 0)
+    (field,) = fields_of(pa.schema([pa.field(series.name, kind)]))
     return field
 
 

@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from muhat.domains.ball import Ball
-from muhat.domains.base import Domain
+from muhat.domains.base import Domain, Preimage
 from muhat.domains.box import Box
 from muhat.domains.ellipsoid import Ellipsoid
+from muhat.domains.image import Image
+from muhat.domains.lp_ball import LpBall
+from muhat.domains.moment_tensor import MomentTensor
+from muhat.domains.points import Points
+from muhat.domains.product import Product
+from muhat.domains.schatten_ball import SchattenBall
+from muhat.domains.simplex import Simplex
+from muhat.domains.sums import Sum
+from muhat.domains.translate import Translate
+from muhat.domains.zonotope import Zonotope
+from muhat.errors import InvalidInput
 
-__all__ = ["Ball", "Box", "Domain", "Ellipsoid", "from_dict"]
+__all__ = [
+    "Ball",
+    "Box",
+    "Domain",
+    "Ellipsoid",
+    "Image",
+    "LpBall",
+    "MomentTensor",
+    "Points",
+    "Preimage",
+    "Product",
+    "SchattenBall",
+    "Simplex",
+    "Sum",
+    "Translate",
+    "Zonotope",
+    "from_dict",
+]
+
+_KINDS: tuple[type[Domain], ...] = (
+    Ball,
+    Box,
+    Ellipsoid,
+    Image,
+    LpBall,
+    MomentTensor,
+    Points,
+    Product,
+    SchattenBall,
+    Simplex,
+    Sum,
+    Translate,
+    Zonotope,
+)
 
 
 def from_dict(fields: dict[str, Any]) -> Domain:
     """The domain that its `to_dict` described."""
-    center = [float.fromhex(value) for value in fields.get("center", [])]
-    if fields["domain"] == "ball":
-        return Ball(float.fromhex(fields["radius"]), len(center), center)
-    if fields["domain"] == "ellipsoid":
-        rows = [[float.fromhex(value) for value in row] for row in fields["matrix"]]
-        return Ellipsoid(rows, center)
-    lower, upper = zip(*fields["bounds"], strict=True)
-    return Box([Fraction(low) for low in lower], [Fraction(high) for high in upper])
+    for domain in _KINDS:
+        if domain.kind == fields["domain"]:
+            return domain.from_fields(fields)
+    raise InvalidInput(f"no domain is called {fields['domain']!r:.40}.")

@@ -15,6 +15,7 @@ from muhat.domains.base import (
     Vector,
     center_vector,
     check_scale,
+    dimension,
     hexed,
     offsets,
     short,
@@ -38,7 +39,7 @@ class Ball(Domain):
     half_widths: Vector
 
     def __init__(self, radius: float, dim: int, center: ArrayLike | None = None) -> None:
-        size = _check.count("dim", dim)
+        size = dimension(dim)
         r = _check.positive("radius", radius)
         self._set(radius=r, center=center_vector(center, size), half_widths=np.full(size, r))
         check_scale(self.half_widths)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from muhat import _check
 from muhat.errors import InvalidInput
 
 Vector = NDArray[np.float64]
@@ -16,6 +17,8 @@ Matrix = NDArray[np.float64]
 
 LARGEST_OFFSET = 1e150
 """Records farther out are first pulled in to here: their squares must stay floats."""
+
+LARGEST_DIM = 10_000_000
 
 LARGEST_LIST = 1 << 16
 """A domain lists its vertices up to this number ..."""
@@ -97,7 +100,10 @@ class Domain(ABC):
 
     @property
     def bounding_box(self) -> tuple[Vector, Vector]:
-        """The least and the largest value of every coordinate, each of shape (d,)."""
+        """The least and the largest value of every coordinate, each of shape (d,).
+
+        Not center ± half_widths where K is not symmetric.
+        """
         return self.center - self.half_widths, self.center + self.half_widths
 
     def support(self, direction: ArrayLike) -> float:
@@ -134,12 +140,14 @@ class Domain(ABC):
         return minkowski_sum(self, other) if isinstance(other, Domain) else translate(self, other)
 
     def __radd__(self, offset: Any) -> Domain:
-        return self + offset
+        return self.__add__(offset)
 
-    def __mul__(self, other: Any) -> Domain:
+    def __mul__(self, other: object) -> Domain:
         from muhat.domains.combine import product
 
-        return product(self, other) if isinstance(other, Domain) else NotImplemented
+        if not isinstance(other, Domain):
+            return NotImplemented
+        return product(self, other)
 
     def __rmatmul__(self, transform: Any) -> Domain:
         from muhat.domains.combine import linear_image
@@ -172,7 +180,7 @@ class Preimage:
 
 def vector(name: str, value: Any, *, dim: int | None = None) -> Vector:
     """A read-only finite vector of public numbers, or InvalidInput."""
-    array = _numbers(name, value, least_axes=1)
+    array = numbers(name, value, least_axes=1)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(
             f"{name} must be a list of numbers, one a column; got shape {array.shape}."
@@ -186,7 +194,7 @@ def vector(name: str, value: Any, *, dim: int | None = None) -> Vector:
 
 def matrix(name: str, value: Any, meaning: str, *, columns: int | None = None) -> Matrix:
     """A read-only finite matrix of public numbers, or InvalidInput that says what it means."""
-    array = _numbers(name, value, least_axes=0)
+    array = numbers(name, value, least_axes=0)
     if array.ndim != 2 or array.size == 0:
         raise InvalidInput(f"{name} must have shape {meaning}; got {array.shape}.")
     if columns is not None and array.shape[1] != columns:
@@ -198,11 +206,15 @@ def matrix(name: str, value: Any, meaning: str, *, columns: int | None = None) -
     return array
 
 
-def _numbers(name: str, value: Any, *, least_axes: int) -> Matrix:
+def numbers(name: str, value: Any, *, least_axes: int) -> Matrix:
+    """A new array of floats from numbers of any kind but complex ones, or InvalidInput."""
     try:
-        if np.iscomplexobj(value):
+        array = np.asarray(value)
+        is_text = array.dtype == object and any(isinstance(x, str | bytes) for x in array.flat)
+        if array.dtype.kind not in "biufO" or is_text:
             raise TypeError
-        return np.array(value, dtype=np.float64, ndmin=least_axes, order="C")
+        # Adding 0.0 turns −0.0 into 0.0, so that equal sets have equal descriptions.
+        return np.array(array, dtype=np.float64, ndmin=least_axes, order="C") + 0.0
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be numbers; got {type(value).__name__}.") from None
 
@@ -220,7 +232,7 @@ def check_scale(half_widths: Vector, *, flat: bool = False) -> None:
     With `flat`, a coordinate may also have no width at all.
     """
     sizes = half_widths[half_widths != 0] if flat else half_widths
-    if sizes.size and (sizes.min() < 1e-140 or sizes.max() > 1e140):
+    if sizes.size and not (sizes.min() >= 1e-140 and sizes.max() <= 1e140):
         raise InvalidInput(
             "the domain must be between 1e-140 and 1e140 wide in every coordinate; "
             "measure the column in another unit."
@@ -232,9 +244,17 @@ def center_vector(center: ArrayLike | None, dim: int) -> Vector:
     return vector("center", np.zeros(dim) if center is None else center, dim=dim)
 
 
+def dimension(dim: object) -> int:
+    """A number of coordinates that vectors can have, or InvalidInput."""
+    return _check.count("dim", dim, most=LARGEST_DIM)
+
+
 def rows(points: ArrayLike, dim: int) -> Matrix:
     """Points as an array whose last axis has length d."""
-    array = np.asarray(points, dtype=np.float64)
+    try:
+        array = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"points must be numbers; got {type(points).__name__}.") from None
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
         raise InvalidInput(f"points must have shape ({dim},) or (n, {dim}); got {array.shape}.")
     return array
@@ -247,10 +267,14 @@ def records(points: ArrayLike, center: Vector) -> Matrix:
 
 
 def offsets(points: ArrayLike, center: Vector) -> Matrix:
-    """x − c for each record, not finite → 0, pulled in to at most 1e150 along its own ray."""
-    offset = records(points, center) - center
-    largest = np.abs(offset).max(axis=-1, keepdims=True)
-    return np.asarray(offset * (LARGEST_OFFSET / np.maximum(largest, LARGEST_OFFSET)))
+    """x − c for each record, within reach of squares."""
+    return pulled_in(records(points, center) - center)
+
+
+def pulled_in(array: Matrix) -> Matrix:
+    """Each row, as it is up to 1e150, else shortened to there along its own ray."""
+    largest = np.abs(array).max(axis=-1, keepdims=True)
+    return np.asarray(array * (LARGEST_OFFSET / np.maximum(largest, LARGEST_OFFSET)))
 
 
 def signs(count: int, width: int) -> Matrix | None:

@@ -17,6 +17,7 @@ from muhat.domains.base import (
     center_vector,
     check_scale,
     hexed,
+    numbers,
     offsets,
     unhexed,
     vector,
@@ -24,9 +25,7 @@ from muhat.domains.base import (
 from muhat.domains.norms import p_norm, touching
 from muhat.errors import InvalidInput
 
-TOO_FLAT = (
-    "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
-)
+TOO_FLAT = "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -54,12 +53,7 @@ class Ellipsoid(Domain):
     half_widths: Vector
 
     def __init__(self, matrix: ArrayLike, center: ArrayLike | None = None) -> None:
-        try:
-            if np.iscomplexobj(matrix):
-                raise TypeError
-            array = np.array(matrix, dtype=np.float64, ndmin=1)
-        except (TypeError, ValueError):
-            raise InvalidInput("matrix must be a square array of numbers.") from None
+        array = numbers("matrix", matrix, least_axes=1)
         if array.size == 0 or not (
             array.ndim == 1 or (array.ndim == 2 and array.shape[0] == array.shape[1])
         ):
@@ -98,7 +92,9 @@ class Ellipsoid(Domain):
                 "matrix must be positive definite: an ellipsoid has a positive length "
                 "in every direction."
             ) from None
-        if not np.isfinite(inverse).all() or np.linalg.cond(factor) > 1e12:
+        # A pivot this small is what rounding leaves of 0: the matrix may well be singular.
+        is_noise = np.diag(factor) ** 2 <= 1e-15 * len(array) * np.diag(array)
+        if is_noise.any() or not np.isfinite(inverse).all() or np.linalg.cond(factor) > 1e12:
             raise InvalidInput(TOO_FLAT)
         self._set(matrix=array, factor=factor, inverse_factor=inverse)
 

@@ -20,8 +20,7 @@ def ball_order(value: object) -> float:
         raise InvalidInput(f"p must be a number; got {type(value).__name__}.") from None
     if isinstance(value, bool) or not p >= 1:
         raise InvalidInput(
-            f"p must be at least 1 (1, 2, ... or inf); got {p:g}. "
-            "Below 1 the ball is not convex."
+            f"p must be at least 1 (1, 2, ... or inf); got {p:g}. Below 1 the ball is not convex."
         )
     return p
 

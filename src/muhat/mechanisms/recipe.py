@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.integer_query import IntegerQuery, fit
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
-from muhat.privacy import Neighbors
+from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +37,11 @@ class Protection:
     neighbors: Neighbors
     strength_squared: Fraction
     contributions: int
+
+    @classmethod
+    def of(cls, promise: Privacy, neighbors: Neighbors, contributions: int) -> Protection:
+        """What a promise asks of the noise."""
+        return cls(neighbors, _strength_squared(promise), contributions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +116,14 @@ class Recipe:
             "contributions": self.protection.contributions,
             "neighbors": self.protection.neighbors.value,
         }
+
+
+@lru_cache(maxsize=256)
+def _strength_squared(promise: Privacy) -> Fraction:
+    """μ² of the normal noise that keeps the promise, or ε² of pure noise, exactly."""
+    if isinstance(promise, PureDP):
+        return as_typed(promise.epsilon) ** 2
+    return gaussian_mu_squared(promise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,8 @@ def _simulated(factor: Floats, p: float) -> float:
     """
     from scipy.special import ndtri
 
+    largest = float(np.abs(factor).max())
+    factor = factor / largest
     rank = factor.shape[1]
     block = 1 << 10
     blocks = max(4, min(64, (1 << 24) // (block * rank)))
@@ -127,12 +129,21 @@ def _simulated(factor: Floats, p: float) -> float:
     for b in range(blocks):
         index = np.arange(b * block * rank, (b + 1) * block * rank, dtype=np.uint64)
         noise = ndtri(_fixed_stream(index)).reshape(block, rank) @ factor.T
-        sizes[b * block : (b + 1) * block] = np.linalg.norm(noise, ord=p, axis=1) ** 2
+        sizes[b * block : (b + 1) * block] = _norms(noise, p) ** 2
         controls[b * block : (b + 1) * block] = np.linalg.norm(noise, axis=1) ** 2
     controls -= float(np.sum(factor**2))
     covariance = np.cov(sizes, controls)
     adjusted = sizes - covariance[0, 1] / covariance[1, 1] * controls
-    return math.sqrt(float(adjusted.mean() + 4 * adjusted.std() / math.sqrt(len(adjusted))))
+    bound = float(adjusted.mean() + 4 * adjusted.std() / math.sqrt(len(adjusted)))
+    return largest * math.sqrt(bound)
+
+
+def _norms(vectors: Floats, p: float) -> Floats:
+    """‖v‖_p of every row; powers are taken of numbers up to 1, so that none overflows."""
+    most = np.abs(vectors).max(axis=1)
+    if math.isinf(p):
+        return np.asarray(most)
+    return np.asarray(most * np.sum((np.abs(vectors) / most[:, None]) ** p, axis=1) ** (1 / p))
 
 
 def _fixed_stream(index: NDArray[np.uint64]) -> Floats:

@@ -19,10 +19,10 @@ from muhat import _check, bounds, privacy
 from muhat.domains import Ball, Domain
 from muhat.domains.lattice import BoxLattice
 from muhat.ellipsoids import smallest_ellipsoid
-from muhat.errors import DataChanged, InvalidInput
+from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.ratio import Ratio
-from muhat.mechanisms.recipe import Recipe
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy, PureDP
 from muhat.release.certificate import Certificate
@@ -55,6 +55,14 @@ class Plan:
     recipe: Recipe
     assumptions: tuple[str, ...]
     alternatives: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
+        if self.recipe.protection != promised:
+            raise InvalidInput(
+                "a plan's promise, neighbors and contributions are those its noise was made for; "
+                "make a new plan instead of changing them."
+            )
 
     @property
     def mechanism(self) -> str:
@@ -227,8 +235,10 @@ class Plan:
         after the charge keeps the charge.
         """
         from muhat.data import open_source
+        from muhat.data.selection import column_names
 
-        if None not in (self.columns, columns) and tuple(columns or ()) != self.columns:
+        columns = column_names(columns)
+        if self.columns and columns and tuple(map(str, columns)) != self.columns:
             raise InvalidInput(
                 "the plan names its columns already: "
                 f"{', '.join(self.columns or ())}; leave columns out."
@@ -251,19 +261,23 @@ class Plan:
         """Charge, read, add the noise: the second half of `release`."""
         from muhat.data import exact_sums
 
+        # Whatever can fail without the data fails before the charge.
+        certificate, digest = self.certificate, self.digest
+        if certificate is not None and not math.isfinite(certificate.error):
+            raise InvalidInput("the expected error is not finite; nothing was spent.")
         head = None
         if ledger is not None:
             entry = ledger.charge(
                 self.privacy,
                 neighbors=self.neighbors,
-                plan_digest=self.digest,
-                note=f"{self.statistic} of {', '.join(source.columns)}"[:200],
+                plan_digest=digest,
+                note=_note(self.statistic, source.columns),
             )
             head = entry.head.to_dict()
         lattice = self.recipe.query.lattice
         totals: tuple[int, ...] = ()
         if lattice is None:
-            rows = source.rows()
+            rows = _count(source)
         else:
             sums = exact_sums(source, lattice, missing=self.missing)
             totals, rows = sums.total, sums.rows
@@ -281,9 +295,9 @@ class Plan:
             contributions=self.contributions,
             domain=self.domain,
             noise=noise,
-            certificate=self.certificate,
+            certificate=certificate,
             assumptions=self.assumptions,
-            plan_digest=self.digest,
+            plan_digest=digest,
             ledger_head=head,
         )
 
@@ -353,3 +367,23 @@ class Plan:
         from muhat.planning.display import plan_html
 
         return plan_html(self)
+
+
+def _count(source: Source) -> int:
+    """The number of records, when it is itself what is released."""
+    try:
+        rows: int | None = source.rows()
+    except DataChanged:
+        raise
+    except Exception:
+        rows = None
+    if rows is None:
+        # Raised outside the handler: a reader's exception may quote what it read.
+        raise SourceFailed("the records could not be counted to the end. The charge stays.")
+    return rows
+
+
+def _note(statistic: str, columns: Sequence[str]) -> str:
+    """What the ledger's entry says, in characters that every file can hold."""
+    text = f"{statistic} of {', '.join(columns)}" if columns else statistic
+    return text[:200].encode("utf-8", "replace").decode()

@@ -18,7 +18,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.recipe import Body, Protection
 from muhat.planning.plan import Plan
-from muhat.planning.task import NamedBounds, Task, assumptions, check_promise, strength_squared
+from muhat.planning.task import NamedBounds, Task, assumptions, check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP
 
 
@@ -120,7 +120,7 @@ def plan_count(
         )
     check_promise(privacy)
     contributions = _check.count("contributions", contributions)
-    protection = Protection(relation, strength_squared(privacy), contributions)
+    protection = Protection.of(privacy, relation, contributions)
     return Plan(
         statistic="count",
         domain=None,

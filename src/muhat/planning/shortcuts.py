@@ -9,13 +9,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from muhat._check import did_you_mean
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
-from muhat.planning.task import NamedBounds, as_domain, check_promise
+from muhat.planning.task import NamedBounds, as_domain, check_promise, in_order
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
 
@@ -132,10 +131,12 @@ def _release(
     **options: Any,
 ) -> Release:
     from muhat.data import open_source
+    from muhat.data.selection import column_names
 
     check_promise(options["privacy"])
+    columns = column_names(columns)
     if isinstance(domain, Mapping) and columns is not None:
-        domain = _in_order(domain, columns)
+        domain = in_order(domain, columns)
     where, names = as_domain(domain)
     if n is not COUNTED:
         return planner(domain=domain, n=n, **options).release(data, columns, ledger)
@@ -149,15 +150,3 @@ def _release(
     plan = planner(domain=domain, n=rows, **options)
     plan = plan.assuming("n was counted from the data")
     return plan.release_from(source, account)
-
-
-def _in_order(bounds: NamedBounds, columns: Sequence[str] | Sequence[int]) -> NamedBounds:
-    """The bounds in the order of the columns, each named once in both."""
-    for name in columns:
-        if name not in bounds:
-            hint = did_you_mean(str(name), bounds)
-            raise InvalidInput(f"column {str(name)!r:.60} has no bounds.{hint}")
-    for name in bounds:
-        if name not in columns:
-            raise InvalidInput(f"bounds are given for {name!r:.60}, which is not in columns.")
-    return {str(name): bounds[str(name)] for name in columns}

@@ -35,6 +35,7 @@ def privacy_for(
     """
     _check.one_of("kind", kind, KINDS)
     target = _check.positive("error", error)
+    n = _check.count("n", n)
     if kind == "approx" and delta is None:
         raise InvalidInput('kind="approx" needs a delta, for instance delta=1e-6.')
     if kind != "approx" and delta is not None:
@@ -49,6 +50,10 @@ def privacy_for(
     unit: Privacy = PureDP(epsilon=1.0) if kind == "pure" else GDP(mu=1.0)
     achieved = plan(unit).expected_error
     assert achieved is not None
+    if not 1e-9 < achieved / target < 1e9:
+        raise InvalidInput(
+            f"an error of {target:g} is out of reach: at unit privacy loss it is {achieved:.3g}."
+        )
     for slack in (0.0, 1e-12, 1e-9, 1e-6):
         promise = _promise_of_strength(kind, achieved / target * (1 + slack), delta)
         reached = plan(promise).expected_error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Body, Protection, Recipe
 from muhat.planning.plan import Plan
-from muhat.privacy import KINDS, ApproxDP, Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
+from muhat.privacy import KINDS, ApproxDP, Neighbors, Privacy, PureDP
 
 NamedBounds = Mapping[str, tuple[float, float]]
 Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
@@ -101,7 +101,7 @@ class Task:
     @property
     def protection(self) -> Protection:
         """What every recipe for this task must guarantee."""
-        return Protection(self.neighbors, strength_squared(self.privacy), self.contributions)
+        return Protection.of(self.privacy, self.neighbors, self.contributions)
 
     def candidates(self, mechanism: str | None) -> list[str]:
         """The mechanisms that compete, or the one that was asked for."""
@@ -180,13 +180,6 @@ def check_promise(privacy: Any) -> None:
         )
 
 
-def strength_squared(privacy: Privacy) -> Any:
-    """μ² of the normal noise that keeps the promise, or ε² of pure noise, exactly."""
-    if isinstance(privacy, PureDP):
-        return as_typed(privacy.epsilon) ** 2
-    return gaussian_mu_squared(privacy)
-
-
 def assumptions(
     statistic: str, neighbors: Neighbors, n: int | None, missing: str, contributions: int
 ) -> tuple[str, ...]:
@@ -232,3 +225,17 @@ def _weights(
     if columns is not None:
         return np.asarray(0.5 / domain.half_widths)
     return np.ones(domain.dim)
+
+
+def in_order(bounds: NamedBounds, columns: Sequence[str] | Sequence[int]) -> NamedBounds:
+    """The bounds in the order of the columns, each named once in both."""
+    named = {str(name): pair for name, pair in bounds.items()}
+    names = [str(name) for name in columns]
+    for name in names:
+        if name not in named:
+            hint = _check.did_you_mean(name, named)
+            raise InvalidInput(f"column {name!r:.60} has no bounds.{hint}")
+    for name in named:
+        if name not in names:
+            raise InvalidInput(f"bounds are given for {name!r:.60}, which is not in columns.")
+    return {name: named[name] for name in names}

@@ -49,6 +49,10 @@ class Release:
     plan_digest: str
     ledger_head: dict[str, Any] | None
 
+    def __post_init__(self) -> None:
+        if self.value.shape != (len(self.columns),) or not np.isfinite(self.value).all():
+            raise InvalidInput("a release has one finite value a column.")
+
     @property
     def cost(self) -> Privacy:
         """The promise this release was charged with."""
@@ -161,7 +165,7 @@ class Release:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The release as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -190,7 +194,14 @@ class Release:
                 plan_digest=fields["plan_digest"],
                 ledger_head=fields["ledger_head"],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             if isinstance(error, InvalidInput):
                 raise
             raise InvalidInput("the text is not the JSON of a muhat release.") from None

@@ -1,0 +1,122 @@
+"""The ball of an ℓ_p norm, with a scale a coordinate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.domains.base import (
+    LARGEST_ARRAY,
+    Domain,
+    Matrix,
+    Vector,
+    center_vector,
+    check_scale,
+    dimension,
+    hexed,
+    offsets,
+    short,
+    signs,
+    unhexed,
+    vector,
+)
+from muhat.domains.norms import ball_order, dual_order, p_norm, touching
+from muhat.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class LpBall(Domain):
+    """{x : ‖(x − c)/s‖_p ≤ r} with 1 ≤ p ≤ ∞ and scales s > 0, of shape (d,).
+
+    Records outside move to the boundary along the ray from the centre.
+
+    >>> LpBall(p=1, dim=2, scale=[1, 3]).support([1, 1])
+    3.0
+    """
+
+    kind = "lp-ball"
+    p: float
+    radius: float
+    center: Vector
+    scale: Vector
+    half_widths: Vector
+
+    def __init__(
+        self,
+        p: float,
+        radius: float = 1.0,
+        dim: int | None = None,
+        center: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+    ) -> None:
+        size = dimension(dim)
+        r = _check.positive("radius", radius)
+        scales = vector("scale", np.ones(size) if scale is None else scale, dim=size)
+        if not (scales > 0).all():
+            raise InvalidInput("scale must be greater than 0 in every coordinate.")
+        with np.errstate(over="ignore", under="ignore"):
+            half_widths = np.asarray(r * scales)
+        check_scale(half_widths)
+        self._set(
+            p=ball_order(p),
+            radius=r,
+            center=center_vector(center, size),
+            scale=scales,
+            half_widths=half_widths,
+        )
+
+    def gauge(self, points: ArrayLike) -> Vector:
+        """‖(x − c)/s‖_p / r for each point: at most 1 inside."""
+        return p_norm(offsets(points, self.center) / self.half_widths, self.p)
+
+    def reach(self, directions: Matrix) -> Vector:
+        return p_norm(directions * self.half_widths, dual_order(self.p))
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        theta = vector("direction", direction, dim=self.dim)
+        unit = touching(theta * self.half_widths, self.p)
+        return np.asarray(self.center + self.half_widths * unit)
+
+    def clip(self, points: ArrayLike) -> Matrix:
+        offset = offsets(points, self.center)
+        gauge = p_norm(offset / self.half_widths, self.p)[..., None]
+        return np.asarray(self.center + offset / np.maximum(gauge, 1.0))
+
+    def farthest(self, weights: Vector) -> float:
+        # Hölder: max of ‖a∘u‖₂ over ‖u‖_p ≤ 1 is ‖a‖_∞ for p ≤ 2, else ‖a‖_{2p/(p−2)}.
+        order = math.inf if self.p <= 2 else 2 / (1 - 2 / self.p)
+        return float(p_norm(weights * self.half_widths, order))
+
+    def vertices(self) -> Matrix | None:
+        if math.isinf(self.p) or self.dim == 1:
+            corners = signs(self.dim, self.dim)
+            return None if corners is None else self.center + corners * self.half_widths
+        if self.p > 1 or 2 * self.dim**2 > LARGEST_ARRAY:
+            return None
+        axes = np.diag(self.half_widths)
+        return np.asarray(self.center + np.concatenate([axes, -axes]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "domain": self.kind,
+            "p": self.p.hex(),
+            "radius": self.radius.hex(),
+            "center": hexed(self.center),
+            "scale": hexed(self.scale),
+        }
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> LpBall:
+        center = unhexed(fields["center"])
+        p, radius = unhexed([fields["p"], fields["radius"]])
+        return cls(p, radius, len(center), center, unhexed(fields["scale"]))
+
+    def __repr__(self) -> str:
+        center = "" if not self.center.any() else f", center={short(self.center)}"
+        scale = "" if (self.scale == 1).all() else f", scale={short(self.scale)}"
+        return f"LpBall(p={self.p:g}, radius={self.radius:g}, dim={self.dim}{center}{scale})"

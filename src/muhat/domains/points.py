@@ -1,0 +1,135 @@
+"""Finitely many points: categories, one-hot vectors, the columns of a workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from muhat.domains.base import (
+    Domain,
+    Matrix,
+    Vector,
+    check_scale,
+    hexed,
+    matrix,
+    pulled_in,
+    records,
+    unhexed,
+    vector,
+)
+from muhat.domains.norms import p_norm
+
+CHUNK = 1 << 20
+"""Distances computed at a time."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Points(Domain):
+    """Listed points of R^d, of shape (n, d); duplicates are kept, so that codes stay codes.
+
+    Support and widths are those of the convex hull. The centre is the centre of symmetry if the
+    listed points have one (an interval has one always), else their mean. A record moves to the
+    nearest listed point, the first of them at a tie.
+
+    >>> square = Points([[0, 0], [1, 0], [0, 1], [1, 1]])
+    >>> square.support([1, 2]), square.is_symmetric
+    (3.0, True)
+    >>> square.nearest([[0.9, 0.2], [0.5, 0.5]]).tolist()
+    [1, 0]
+    """
+
+    kind = "points"
+    points: Matrix
+    center: Vector
+    half_widths: Vector
+    symmetric: bool
+
+    def __init__(self, points: ArrayLike) -> None:
+        listed = matrix("points", points, "(n, d), one point a row")
+        lower, upper = listed.min(axis=0), listed.max(axis=0)
+        half_widths = (upper - lower) / 2
+        check_scale(half_widths, flat=True)
+        middle = lower + half_widths
+        symmetric = _has_symmetry(listed)
+        center = middle if symmetric else middle + (listed - middle).mean(axis=0)
+        self._set(points=listed, center=center, half_widths=half_widths, symmetric=symmetric)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.symmetric
+
+    @property
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        return self.points.min(axis=0), self.points.max(axis=0)
+
+    def support(self, direction: ArrayLike) -> float:
+        theta = vector("direction", direction, dim=self.dim)
+        return float((self.points @ theta).max())
+
+    def reach(self, directions: Matrix) -> Vector:
+        thetas = np.atleast_2d(directions)
+        offset = self.points - self.center
+        step = max(1, CHUNK // len(offset))
+        parts = [
+            (thetas[start : start + step] @ offset.T).max(axis=1)
+            for start in range(0, len(thetas), step)
+        ]
+        return np.asarray(np.concatenate(parts).reshape(directions.shape[:-1]))
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        theta = vector("direction", direction, dim=self.dim)
+        return np.array(self.points[int(np.argmax(self.points @ theta))])
+
+    def nearest(self, points: ArrayLike) -> NDArray[np.int64]:
+        """The index of the nearest listed point, for each record."""
+        x = pulled_in(records(points, self.center))
+        one_by_one = np.atleast_2d(x)
+        listed = self.points.T
+        step = max(1, CHUNK // listed.shape[1])
+        codes = np.empty(len(one_by_one), np.int64)
+        for start in range(0, len(one_by_one), step):
+            some = one_by_one[start : start + step]
+            distance = np.zeros((len(some), listed.shape[1]))
+            for j, coordinate in enumerate(listed):
+                # Coordinate by coordinate: the same sum for a record whatever its batch.
+                distance += (some[:, j, None] - coordinate) ** 2
+            codes[start : start + step] = np.argmin(distance, axis=1)
+        return codes.reshape(x.shape[:-1])
+
+    def clip(self, points: ArrayLike) -> Matrix:
+        return self.points[self.nearest(points)]
+
+    def farthest(self, weights: Vector) -> float:
+        return float(p_norm((self.points - self.center) * weights, 2).max())
+
+    def vertices(self) -> Matrix | None:
+        return self.points
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"domain": self.kind, "points": [hexed(row) for row in self.points]}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Points:
+        return cls([unhexed(row) for row in fields["points"]])
+
+    def __repr__(self) -> str:
+        return f"Points({len(self.points)} points, dim={self.dim})"
+
+
+def _has_symmetry(points: Matrix) -> bool:
+    """Whether some point reflection maps the listed points onto each other, exactly.
+
+    A reflection reverses lexicographic order, so the first must pair with the last, and so on:
+    x + x' must be the same number, rounding error included, for all pairs.
+    """
+    if points.shape[1] == 1:
+        return True
+    distinct = np.unique(points, axis=0)
+    a, b = distinct, distinct[::-1]
+    total = a + b
+    part = total - a
+    error = (a - (total - part)) + (b - part)
+    return bool((total == total[0]).all() and (error == error[0]).all())

@@ -1,0 +1,132 @@
+"""The product of domains: the coordinates of one after those of the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat.domains.base import (
+    LARGEST_ARRAY,
+    LARGEST_LIST,
+    Domain,
+    Matrix,
+    Preimage,
+    Vector,
+    rows,
+    vector,
+)
+from muhat.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Product(Domain):
+    """K_1 × … × K_m = {(x_1, …, x_m) : x_i in K_i}, made by `K * L`.
+
+    `blocks` are the slices of the coordinates of each part. Records are clipped part by part.
+    """
+
+    kind = "product"
+    parts: tuple[Domain, ...]
+    center: Vector
+    half_widths: Vector
+    blocks: tuple[slice, ...]
+
+    def __init__(self, parts: Sequence[Domain]) -> None:
+        if not parts:
+            raise InvalidInput("a product needs at least one domain.")
+        self._set(
+            parts=tuple(parts),
+            center=np.concatenate([part.center for part in parts]),
+            half_widths=np.concatenate([part.half_widths for part in parts]),
+            blocks=_blocks([part.dim for part in parts]),
+        )
+
+    @property
+    def is_symmetric(self) -> bool:
+        return all(part.is_symmetric for part in self.parts)
+
+    @property
+    def lifts(self) -> bool:
+        return any(part.lifts for part in self.parts)
+
+    @property
+    def record_center(self) -> Vector:
+        return np.concatenate([part.record_center for part in self.parts])
+
+    @property
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        lower, upper = zip(*(part.bounding_box for part in self.parts), strict=True)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def preimage(self) -> Preimage:
+        from muhat.domains.combine import product
+
+        sources = [part.preimage() for part in self.parts]
+        if all(source.matrix is None for source in sources):
+            return Preimage(self, None, np.zeros(self.dim))
+        columns = _blocks([source.domain.dim for source in sources])
+        if self.dim * columns[-1].stop > LARGEST_ARRAY:
+            raise InvalidInput(f"a matrix of {self.dim} × {columns[-1].stop} is not built.")
+        matrix = np.zeros((self.dim, columns[-1].stop))
+        for row, column, source in zip(self.blocks, columns, sources, strict=True):
+            matrix[row, column] = source.dense()
+        domain = reduce(product, [source.domain for source in sources])
+        return Preimage(domain, matrix, np.concatenate([source.offset for source in sources]))
+
+    def reach(self, directions: Matrix) -> Vector:
+        parts = [part.reach(directions[..., block]) for part, block in self._pairs()]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        theta = vector("direction", direction, dim=self.dim)
+        return np.concatenate([p.extreme_point(theta[b]) for p, b in self._pairs()])
+
+    def clip(self, points: ArrayLike) -> Matrix:
+        x = rows(points, self.record_dim)
+        blocks = _blocks([part.record_dim for part in self.parts])
+        clipped = [part.clip(x[..., b]) for part, b in zip(self.parts, blocks, strict=True)]
+        return np.concatenate(clipped, axis=-1)
+
+    def farthest(self, weights: Vector) -> float:
+        return math.hypot(*(p.farthest(weights[b]) for p, b in self._pairs()))
+
+    def vertices(self) -> Matrix | None:
+        total = np.zeros((1, 0))
+        for part in self.parts:
+            corners = part.vertices()
+            count = 0 if corners is None else len(total) * len(corners)
+            if corners is None or count > LARGEST_LIST or count * self.dim > LARGEST_ARRAY:
+                return None
+            left = np.repeat(total, len(corners), axis=0)
+            total = np.hstack([left, np.tile(corners, (len(total), 1))])
+        return total
+
+    def _pairs(self) -> list[tuple[Domain, slice]]:
+        return list(zip(self.parts, self.blocks, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"domain": self.kind, "parts": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Product:
+        from muhat.domains import from_dict
+
+        return cls([from_dict(part) for part in fields["parts"]])
+
+    def __repr__(self) -> str:
+        return " * ".join(
+            f"({part!r})" if part.kind in ("sum", "translate") else repr(part)
+            for part in self.parts
+        )
+
+
+def _blocks(sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Consecutive slices of these lengths."""
+    ends = np.cumsum(sizes).tolist()
+    return tuple(slice(end - size, end) for size, end in zip(sizes, ends, strict=True))

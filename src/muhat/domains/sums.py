@@ -1,0 +1,113 @@
+"""The Minkowski sum of domains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat.domains.base import (
+    LARGEST_ARRAY,
+    LARGEST_LIST,
+    Domain,
+    Matrix,
+    Preimage,
+    Vector,
+    check_scale,
+    vector,
+)
+from muhat.domains.norms import p_norm
+from muhat.errors import InvalidInput
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Sum(Domain):
+    """K_1 + … + K_m = {x_1 + … + x_m : x_i in K_i}, made by `K + L`.
+
+    A record is given by its parts x_1, …, x_m, one after the other: `preimage()`.
+    """
+
+    kind = "sum"
+    parts: tuple[Domain, ...]
+    center: Vector
+    half_widths: Vector
+
+    def __init__(self, parts: Sequence[Domain]) -> None:
+        if not parts or len({part.dim for part in parts}) > 1:
+            raise InvalidInput(
+                "domains that are added must have as many coordinates; "
+                f"got {[part.dim for part in parts]}."
+            )
+        center = np.sum([part.center for part in parts], axis=0)
+        half_widths = np.sum([part.half_widths for part in parts], axis=0)
+        check_scale(half_widths, flat=True)
+        self._set(parts=tuple(parts), center=center, half_widths=half_widths)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return all(part.is_symmetric for part in self.parts)
+
+    @property
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        lower, upper = zip(*(part.bounding_box for part in self.parts), strict=True)
+        return np.sum(lower, axis=0), np.sum(upper, axis=0)
+
+    def preimage(self) -> Preimage:
+        from muhat.domains.combine import product
+
+        sources = [part.preimage() for part in self.parts]
+        return Preimage(
+            reduce(product, [source.domain for source in sources]),
+            np.hstack([source.dense() for source in sources]),
+            np.sum([source.offset for source in sources], axis=0),
+        )
+
+    def reach(self, directions: Matrix) -> Vector:
+        return np.asarray(np.sum([part.reach(directions) for part in self.parts], axis=0))
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        theta = vector("direction", direction, dim=self.dim)
+        points = [part.extreme_point(theta) for part in self.parts]
+        return np.asarray(np.sum(points, axis=0))
+
+    def clip(self, points: ArrayLike) -> Matrix:
+        raise InvalidInput(
+            "a sum of domains does not clip: give records in the coordinates of its parts "
+            "(`preimage()`), or an inner domain with `clip=`."
+        )
+
+    def farthest(self, weights: Vector) -> float:
+        lower, upper = self.bounding_box
+        corner = np.maximum(self.center - lower, upper - self.center)
+        parts = math.fsum(part.farthest(weights) for part in self.parts)
+        return min(parts, float(p_norm(weights * corner, 2)))
+
+    def vertices(self) -> Matrix | None:
+        total = np.zeros((1, self.dim))
+        for part in self.parts:
+            corners = part.vertices()
+            if corners is None or not _is_listable(len(total) * len(corners), self.dim):
+                return None
+            total = (total[:, None] + corners).reshape(-1, self.dim)
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"domain": self.kind, "parts": [part.to_dict() for part in self.parts]}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Sum:
+        from muhat.domains import from_dict
+
+        return cls([from_dict(part) for part in fields["parts"]])
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+
+def _is_listable(count: int, dim: int) -> bool:
+    return count <= LARGEST_LIST and count * dim <= LARGEST_ARRAY

@@ -1,0 +1,84 @@
+"""A domain moved by a vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat.domains.base import Domain, Matrix, Preimage, Vector, hexed, rows, short, unhexed, vector
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Translate(Domain):
+    """{x + v : x in K}, made by `K + v` where K has no centre of its own to move.
+
+    Records are clipped as in K, in the moved coordinates; where K lifts records (tensors), the
+    records stay as they are and what they are lifted to moves.
+    """
+
+    kind = "translate"
+    inner: Domain
+    offset: Vector
+    center: Vector
+    half_widths: Vector
+
+    def __init__(self, inner: Domain, offset: ArrayLike) -> None:
+        moved = vector("offset", offset, dim=inner.dim)
+        center = np.asarray(inner.center + moved)
+        self._set(inner=inner, offset=moved, center=center, half_widths=inner.half_widths)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.inner.is_symmetric
+
+    @property
+    def lifts(self) -> bool:
+        return self.inner.lifts
+
+    @property
+    def record_center(self) -> Vector:
+        return self.inner.record_center if self.lifts else self.center
+
+    @property
+    def bounding_box(self) -> tuple[Vector, Vector]:
+        lower, upper = self.inner.bounding_box
+        return lower + self.offset, upper + self.offset
+
+    def preimage(self) -> Preimage:
+        source = self.inner.preimage()
+        if source.matrix is None:
+            return Preimage(self, None, np.zeros(self.dim))
+        return Preimage(source.domain, source.matrix, source.offset + self.offset)
+
+    def reach(self, directions: Matrix) -> Vector:
+        return self.inner.reach(directions)
+
+    def extreme_point(self, direction: ArrayLike) -> Vector:
+        return np.asarray(self.inner.extreme_point(direction) + self.offset)
+
+    def clip(self, points: ArrayLike) -> Matrix:
+        x = rows(points, self.record_dim)
+        return np.asarray(self.inner.clip(x if self.lifts else x - self.offset) + self.offset)
+
+    def farthest(self, weights: Vector) -> float:
+        return self.inner.farthest(weights)
+
+    def vertices(self) -> Matrix | None:
+        corners = self.inner.vertices()
+        return None if corners is None else corners + self.offset
+
+    def to_dict(self) -> dict[str, Any]:
+        inner = self.inner.to_dict()
+        return {"domain": self.kind, "inner": inner, "offset": hexed(self.offset)}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Translate:
+        from muhat.domains import from_dict
+
+        return cls(from_dict(fields["inner"]), unhexed(fields["offset"]))
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r} + {short(self.offset)}"
