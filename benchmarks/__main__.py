@@ -11,13 +11,14 @@ import os
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from benchmarks import data, noise, planning  # noqa: E402  (after the threads are set)
+from benchmarks import data, ellipsoids, noise, planning  # noqa: E402  (after the threads are set)
 
 
 def main() -> None:
     noise.main()
     data.main()
     planning.main()
+    ellipsoids.main()
 
 
 if __name__ == "__main__":

@@ -321,3 +321,19 @@ def test_the_program_itself_leaves_no_file_behind_and_quotes_no_cell(folder):
     assert list(temporary.iterdir()) == []
     assert {path.name for path in folder.iterdir()} == before
     assert WORD.encode() not in (folder / "budget.db").read_bytes()
+
+
+def test_a_plan_is_drawn_to_a_file(tmp_path):
+    from click.testing import CliRunner
+
+    from muhat.cli import main
+
+    plan = ["plan", "--bounds", "a=0:1", "--bounds", "b=0:5", "--n", "100", "--rho", "0.1"]
+    for name in ("plan.svg", "plan.png"):
+        result = CliRunner().invoke(main, [*plan, "--plot", str(tmp_path / name)])
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / name).stat().st_size > 5_000
+    for name in ("plan.txt", "no/such/folder/plan.png"):
+        result = CliRunner().invoke(main, [*plan, "--plot", str(tmp_path / name)])
+        assert result.exit_code == 2
+        assert result.stdout == ""

@@ -19,7 +19,15 @@ from muhat.data import engine, exact_sums, memory, open_source, progress
 from muhat.data.base import Partition, Source
 from muhat.data.columns import Batch, Floats
 from muhat.data.inspect import inspect
-from muhat.domains.lattice import BallLattice, BoxLattice, Lattice
+from muhat.domains.lattice import (
+    BallLattice,
+    BoxLattice,
+    Lattice,
+    LpGauge,
+    PointsLattice,
+    SchattenGauge,
+    SimplexLattice,
+)
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 
 CANARY = "canary-7310442"
@@ -63,7 +71,17 @@ def failing() -> Iterator[Batch]:
 
 
 @pytest.mark.parametrize(
-    "lattice", [BoxLattice.around([-1] * 4, [2] * 4), BallLattice.around([0.1] * 4, 1.0)]
+    "lattice",
+    [
+        BoxLattice.around([-1] * 4, [2] * 4),
+        BallLattice.around([0.1] * 4, 1.0),
+        BallLattice.around([0.1] * 4, 1.0, LpGauge(1.2, (1.0,) * 4)),
+        BallLattice.mapped([0.1] * 4, [[0.1, 0.2, 0.3, 0.4]] * 2, SchattenGauge(1, (2, 2), 1.0)),
+        BallLattice.scaled([0.1] * 4, [1, 2, 3, 4]),
+        SimplexLattice(4),
+        SimplexLattice(4, origin=True),
+        PointsLattice.of(np.eye(4), nearest=True),
+    ],
 )
 def test_sum_is_the_same_for_every_number_of_threads(
     lattice: Lattice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +99,7 @@ def test_sum_is_the_same_for_every_number_of_threads(
         for threads in (1, 2, 3, 8)
     }
     assert len(sums) == 1
+    assert len(sums.pop().total) == lattice.dim
 
 
 def test_every_partition_is_read_once() -> None:
@@ -117,6 +136,12 @@ def test_a_pass_that_sees_other_rows_than_were_counted_is_refused() -> None:
 def test_other_dimensions_are_refused() -> None:
     with pytest.raises(InvalidInput, match="columns"):
         exact_sums(Made([ones(1)]), BoxLattice.around([0, 0], [1, 1]))
+    with pytest.raises(InvalidInput, match="1 columns, the domain 3"):
+        exact_sums(Made([ones(1)]), BallLattice.mapped([0, 0, 0], [[1, 1, 1]]))
+    assert exact_sums(Made([ones(1)]), BallLattice.mapped([0], [[0.5], [0.25]])).total == (
+        1 << 43,
+        1 << 42,
+    )
 
 
 def test_sums_do_not_show_themselves() -> None:
@@ -131,6 +156,11 @@ def test_poison_records_have_the_same_outcome_and_warn_of_nothing(tmp_path: Path
         BoxLattice.around([0, 0], [1, 1]),
         BallLattice.around([0.5, 0.5], 0.3),
         BallLattice.whitened([0.5, 0.5], [[3.0], [1.0, 2.0]]),
+        BallLattice.scaled([0.5, 0.5], [3.0, 2.0], LpGauge(1.5, (0.3, 0.2))),
+        BallLattice.mapped([0.5, 0.5], [[3.0, 1.0]], SchattenGauge(1, (2, 1), 0.3)),
+        SimplexLattice(2),
+        SimplexLattice(2, origin=True),
+        PointsLattice.of([[0, 0], [1, 1]], nearest=True),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

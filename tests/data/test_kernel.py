@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 from muhat.data.columns import Batch, Column, Decimals, Floats, Integers
 from muhat.data.kernel import Accumulator, record_integers
-from muhat.domains.lattice import BallLattice, BoxLattice, Lattice, round_half_even
+from muhat.domains.lattice import (
+    BallLattice,
+    BoxLattice,
+    Lattice,
+    LpGauge,
+    PointsLattice,
+    SchattenGauge,
+    SimplexLattice,
+    round_half_even,
+)
 from muhat.errors import InvalidInput
 
 POISON = [math.nan, math.inf, -math.inf, -0.0, 0.0, 5e-324, -1e-310, 1e308, -1.7976931348623157e308]
@@ -35,6 +44,23 @@ LATTICES: list[Lattice] = [
     BallLattice.around([1e300, -1e308, 0.0], 1e308),
     BallLattice.whitened([0.5, 0.0, -1.0], [[1.0], [0.3, 2.0], [1e-3, -0.7, 0.5]]),
 ]
+
+WITH_CENTER: list[Lattice] = [
+    *LATTICES,
+    BallLattice.scaled([0.5, 0.0, -1.0], [1.0, 1e-3, 40.0]),
+    BallLattice.mapped([0.5, 0.0, -1.0], [[1.0, -0.5, 0.25], [0.0, 3.0, 1.0]]),
+    BallLattice.mapped([0.5, 0.0, -1.0], np.arange(-6, 9).reshape(5, 3).tolist()),
+    BallLattice.around([0.1, -0.2, 1e3], 2.5, LpGauge(1, (1.0, 2.0, 0.3))),
+    BallLattice.around([0.0, 0.0, 0.0], 1e-170, LpGauge(3, (1e-170, 2e-170, 1e-169))),
+    BallLattice.around([0.0, 0.0, 0.0], 1e120, LpGauge(math.inf, (1e120, 1e119, 1e119))),
+    BallLattice.scaled([0.1, -0.2, 5.0], [1.0, 0.5, 2.0], LpGauge(4 / 3, (1.0, 2.0, 0.5))),
+    BallLattice.mapped([0.0, 0.0, 1.0], [[0.3, 0.2, -0.5]], LpGauge(2.5, (1.0, 2.0, 0.5))),
+    BallLattice.around([0.1, 0.2, 0.3], 1.0, SchattenGauge(1, (1, 3), 1.0)),
+    SimplexLattice(3),
+    SimplexLattice(3, origin=True),
+]
+CORNERS = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -2.0, 1.0], [1e3, 1e3, 1e-3]]
+EVERY_LATTICE: list[Lattice] = [*WITH_CENTER, PointsLattice.of(CORNERS, nearest=True, default=3)]
 
 
 def batch(records: NDArray[np.float64]) -> Batch:
@@ -135,7 +161,7 @@ def test_ties_of_decimals_go_to_the_even_integer() -> None:
     assert whole.tolist() == floats.tolist() == [[value] for value in expected]
 
 
-@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("lattice", EVERY_LATTICE)
 @pytest.mark.parametrize("missing", ["center", "drop"])
 def test_one_records_integers_do_not_depend_on_the_others(lattice: Lattice, missing: str) -> None:
     made = records(4, 300)
@@ -148,7 +174,7 @@ def test_one_records_integers_do_not_depend_on_the_others(lattice: Lattice, miss
     )
 
 
-@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("lattice", EVERY_LATTICE)
 @given(
     seed=st.integers(0, 2**32),
     cuts=st.lists(st.integers(0, 200), max_size=5),
@@ -173,7 +199,7 @@ def test_sum_is_the_same_for_every_batch_split_order_and_layout(
         assert total(lattice, *split, missing=missing) == (expected, complete)
 
 
-@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("lattice", EVERY_LATTICE)
 def test_sum_over_many_blocks_equals_the_sum_of_small_ones(lattice: Lattice) -> None:
     made = records(6, 150_000)
     whole = total(lattice, Batch(len(made), matrix=made))
@@ -189,12 +215,13 @@ def test_sums_at_the_ends_do_not_wrap_around() -> None:
         assert ends == [rows * (lattice.upper if value > 0 else lattice.lower)[0]]
 
 
-@pytest.mark.parametrize("lattice", LATTICES)
+@pytest.mark.parametrize("lattice", WITH_CENTER)
 def test_missing_and_non_finite_values_become_the_center(lattice: Lattice) -> None:
     made = records(7, 400)
     finite = np.where(np.isfinite(made), made, 0.0)
     valid = np.random.default_rng(8).random(made.shape) < 0.9
     columns: list[Column] = [Floats(finite[:, j], valid[:, j]) for j in range(3)]
+    assert not isinstance(lattice, PointsLattice)
     centered = np.where(valid, finite, lattice.center)
     expected = record_integers(lattice, batch(centered))
     assert np.array_equal(record_integers(lattice, Batch(400, columns)), expected)
@@ -319,7 +346,7 @@ def test_whole_numbers_and_decimals_in_a_ball_keep_what_floats_lose() -> None:
 
 def test_whole_numbers_that_are_floats_are_clipped_as_floats_are() -> None:
     values = np.random.default_rng(12).integers(-(2**53), 2**53, (500, 3))
-    for lattice in [*LATTICES, BallLattice.around([0.1, 7.3, 1e9], 1e15)]:
+    for lattice in [*EVERY_LATTICE, BallLattice.around([0.1, 7.3, 1e9], 1e15)]:
         whole = Batch(500, [Integers(values[:, j].copy()) for j in range(3)])
         floats = batch(values.astype(float))
         assert np.array_equal(record_integers(lattice, whole), record_integers(lattice, floats))

@@ -161,6 +161,12 @@ def test_products_clip_part_by_part():
     assert K.record_center.tolist() == [0, 0, 0, 0, 0, 0.5, 0.5]
 
 
+def test_distances_in_a_product_add_up_in_squares():
+    K = mh.Ball(3, 2) * mh.Ball(4, 3)
+    assert K.farthest(np.ones(5)) == 5.0
+    assert K.farthest(np.array([1.0, 1, 3, 1, 1])) == pytest.approx(np.hypot(3, 12))
+
+
 def test_numpy_leaves_the_operators_to_domains():
     K = mh.Ball(1, 2)
     assert isinstance(np.eye(2) @ K, mh.Ball)

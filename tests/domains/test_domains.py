@@ -179,10 +179,8 @@ def test_clipping_is_idempotent_and_ends_inside(K):
         assert (once @ theta).max() <= K.support(theta) + 1e-11
 
 
-@pytest.mark.parametrize("K", [K for K in CLIPPING if not isinstance(K, mh.Points)], ids=repr)
+@pytest.mark.parametrize("K", [K for K in CLIPPING if "Points" not in repr(K)], ids=repr)
 def test_points_inside_stay(K):
-    if isinstance(K, type(CLIPPING[-1])):
-        return
     corners = np.array([K.extreme_point(theta) for theta in directions(K, 50)])
     shares = np.random.default_rng(4).dirichlet(np.full(50, 0.3), size=100)
     inside = shares @ corners

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muhat.domains.lattice import BallLattice, BoxLattice, round_half_even
+from muhat.domains.lattice import (
+    BallLattice,
+    BoxLattice,
+    Lattice,
+    LpGauge,
+    PointsLattice,
+    SchattenGauge,
+    SimplexLattice,
+    round_half_even,
+)
 from muhat.errors import InvalidInput
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -131,6 +140,60 @@ def test_whitening_is_stored_as_a_triangle() -> None:
     assert BallLattice.whitened([0, 0], [[2.0], [1.0, 3.0]]) == lattice
 
 
+def test_a_diagonal_whitening_is_stored_as_axes() -> None:
+    lattice = BallLattice.scaled([0, 0, 1], [2.0, 1.0, 3.0])
+    assert lattice.axes == (2.0, 1.0, 3.0)
+    assert lattice.whitening is None
+    assert (lattice.dim, lattice.record_dim, lattice.clip_radius) == (3, 3, 1.0)
+    assert BallLattice.whitened([0, 0, 1], np.diag([2.0, 1.0, 3.0])) == lattice
+    assert BallLattice.mapped([0, 0, 1], np.diag([2.0, 1.0, 3.0])) == lattice
+    assert BallLattice.mapped([0, 0, 1], [[2.0], [0.0, 1.0], [0.0, 0.0, 3.0]]) == lattice
+
+
+def test_a_dense_map_counts_sums_by_rows_and_records_by_columns() -> None:
+    flat = BallLattice.mapped([0, 0, 1], [[2.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    assert (flat.dim, flat.record_dim) == (2, 3)
+    tall = BallLattice.mapped([0], [[2.0], [1.0], [0.0]])
+    assert (tall.dim, tall.record_dim) == (3, 1)
+    assert tall.radius == BallLattice.around([0] * 3, 1.0).radius
+    square = BallLattice.mapped([0, 0], [[1.0, 2.0], [3.0, 4.0]])
+    assert square.whitening == ((1.0, 2.0), (3.0, 4.0))
+    triangle = BallLattice.mapped([0, 0], [[2.0, 0.0], [1.0, 3.0]])
+    assert triangle == BallLattice.whitened([0, 0], [[2.0], [1.0, 3.0]])
+    one_row = BallLattice.mapped([0, 0], [[2.0, 0.0]])
+    assert one_row.whitening == ((2.0, 0.0),)
+
+
+def test_what_existed_before_gauges_is_written_as_before() -> None:
+    written = BallLattice.whitened([0, 0], [[2.0], [1.0, 3.0]]).to_dict()
+    assert set(written) == {"kind", "exponent", "radius", "clip_radius", "center", "whitening"}
+
+
+@pytest.mark.parametrize("origin", [False, True])
+@pytest.mark.parametrize("dim", [1, 2, 3, 6, 100])
+def test_simplex_lattice_has_its_centroid_inside(dim: int, origin: bool) -> None:
+    lattice = SimplexLattice(dim, origin)
+    units = lattice.center_units
+    assert len(units) == lattice.dim == lattice.record_dim == dim
+    assert min(units) > 0
+    assert sum(units) <= lattice.total if origin else sum(units) == lattice.total
+    assert lattice.total * lattice.grid == 1
+    assert lattice.grid == Fraction(2) ** lattice.exponent
+
+
+def test_points_lattice_keeps_points_only_if_records_move_to_them() -> None:
+    listed = np.array([[0.0, -0.0], [1.0, 2.5], [3.0, 4.0]])
+    codes = PointsLattice.of(listed, default=2)
+    assert codes == PointsLattice.of(3, default=2) == PointsLattice.of(np.int64(3), default=2)
+    assert (codes.dim, codes.record_dim, codes.points, codes.exponent) == (3, 1, None, 0)
+    near = PointsLattice.of(listed.tolist(), nearest=True)
+    assert near == PointsLattice.of(listed, nearest=True)
+    assert (near.dim, near.record_dim) == (3, 2)
+    assert near.points is not None
+    assert np.array_equal(near.points, listed)
+    assert near.to_dict() != PointsLattice.of(listed * 2, nearest=True).to_dict()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -143,6 +206,28 @@ def test_whitening_is_stored_as_a_triangle() -> None:
         (lambda: BallLattice.whitened([0, 0], [[1, 0]]), "row"),
         (lambda: BallLattice.whitened([0, 0], [[0, 0], [0, 1]]), "diagonal"),
         (lambda: BallLattice.whitened([0], [[math.nan]]), "finite"),
+        (lambda: BallLattice.mapped([0, 0], [[1, 0], [1]]), "one column a coordinate"),
+        (lambda: BallLattice.mapped([0, 0], []), "one column a coordinate"),
+        (lambda: BallLattice.mapped([0, 0], [[1, math.inf]]), "finite"),
+        (lambda: BallLattice.scaled([0, 0], [1.0]), "one number a coordinate"),
+        (lambda: BallLattice((0, 0), 1.0, ((1, 2), (3, 4)), (1, 2)), "not both"),
+        (lambda: BallLattice.around([0, 0], 1.0, LpGauge(1, (1.0,))), "gauge"),
+        (lambda: BallLattice.around([0, 0], 1.0, SchattenGauge(1, (2, 2), 1.0)), "gauge"),
+        (lambda: LpGauge(0.9, (1.0,)), "at least 1"),
+        (lambda: LpGauge(math.nan, (1.0,)), "at least 1"),
+        (lambda: LpGauge(1, (0.0,)), "half_widths"),
+        (lambda: LpGauge(1, ()), "half_widths"),
+        (lambda: SchattenGauge(1, (2,), 1.0), "shape"),  # type: ignore[arg-type]
+        (lambda: SchattenGauge(1, (2, 0), 1.0), "shape"),
+        (lambda: SchattenGauge(1, (2, 2), -1.0), "radius"),
+        (lambda: SimplexLattice(0), "dim"),
+        (lambda: SimplexLattice(2, 1), "origin"),  # type: ignore[arg-type]
+        (lambda: PointsLattice.of(0), "points"),
+        (lambda: PointsLattice.of(3, default=3), "default"),
+        (lambda: PointsLattice.of(3, default=-1), "default"),
+        (lambda: PointsLattice.of(3, nearest=True), "listed"),
+        (lambda: PointsLattice.of([[math.nan]], nearest=True), "finite"),
+        (lambda: PointsLattice(3, 0, b"1234567"), "coordinates"),
         (lambda: BoxLattice((0,), (0,), (1,), (2,)), "lower <= 0"),
         (lambda: BoxLattice((0,), (0, 0), (0,), (0,)), "one exponent"),
     ],
@@ -155,7 +240,15 @@ def test_impossible_lattices_are_refused(make, words) -> None:  # type: ignore[n
 def test_lattices_are_hashable_and_written_without_decimal_floats() -> None:
     box = BoxLattice.around([0.1, 0], [0.7, 10])
     ball = BallLattice.whitened([0.1, 0], [[1.5], [0.25, 2.0]])
-    assert len({box, ball, BoxLattice.around([0.1, 0], [0.7, 10])}) == 2
+    further: list[Lattice] = [
+        BallLattice.scaled([0.1, 0], [1.5, 2.0], LpGauge(1.5, (0.1, 0.2))),
+        BallLattice.mapped([0.1, 0], [[1.5, 2.0]], SchattenGauge(math.inf, (1, 2), 0.3)),
+        SimplexLattice(3),
+        SimplexLattice(3, origin=True),
+        PointsLattice.of(3),
+        PointsLattice.of([[0.1], [0.2], [0.3]], nearest=True),
+    ]
+    assert len({box, ball, BoxLattice.around([0.1, 0], [0.7, 10]), *further}) == 8
 
     def leaves(value: object) -> list[object]:
         if isinstance(value, dict):
@@ -164,10 +257,10 @@ def test_lattices_are_hashable_and_written_without_decimal_floats() -> None:
             return [leaf for part in value for leaf in leaves(part)]
         return [value]
 
-    for lattice in (box, ball):
+    for lattice in (box, ball, *further):
         text = json.dumps(lattice.to_dict())
         assert json.loads(text) == lattice.to_dict()
-        assert all(isinstance(leaf, int | str) for leaf in leaves(lattice.to_dict()))
+        assert all(isinstance(leaf, int | str | None) for leaf in leaves(lattice.to_dict()))
 
 
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))

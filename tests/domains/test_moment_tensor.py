@@ -70,7 +70,7 @@ def test_the_center_is_the_mean_on_the_sphere_shrunk_to_the_centroid(order, dim)
 
 
 def test_the_centroid_of_two_by_two_densities_is_exact():
-    """{X ⪰ 0, tr X ≤ 1} in R³ is a cone of height 1/√2 … with centroid at 3/4 of its axis."""
+    """{X ⪰ 0, tr X ≤ 1} is a cone in R³: its centroid is 3/4 of the way from 0 to I/2."""
     K = mh.MomentTensor(2, 2)
     assert np.allclose(K.tensor(K.center), np.eye(2) * 3 / 8)
 
@@ -118,6 +118,14 @@ def test_records_are_clipped_to_the_unit_ball_and_lifted(order, dim):
     assert np.array_equal(K.clip(small), K.lift(small))
     distance = np.linalg.norm(K.clip(x) - K.center, axis=1).max()
     assert distance <= K.farthest(np.ones(K.dim)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("order", "dim"), CASES)
+def test_the_farthest_tensor_is_exact_without_weights(order, dim):
+    K = mh.MomentTensor(order, dim)
+    ends = K.lift(np.stack([np.zeros(dim), np.eye(dim)[0], np.full(dim, dim**-0.5)]))
+    far = np.linalg.norm(ends - K.center, axis=1).max()
+    assert K.farthest(np.ones(K.dim)) == pytest.approx(far, rel=1e-12)
 
 
 def test_large_tensors_are_lifted_without_being_built():

@@ -58,6 +58,10 @@ def test_symmetry_is_exact():
     broken = both.astype(float)
     broken[17, 2] = np.nextafter(broken[17, 2], 100)
     assert not mh.Points(broken).is_symmetric
+    tiny = 2.0**-60
+    assert mh.Points([[0, 0], [1, 1], [-1, 0], [2, 1]]).is_symmetric
+    assert not mh.Points([[0, 0], [1 + 2**-52, 1], [-1, 0], [2, 1]]).is_symmetric
+    assert not mh.Points([[tiny, 0], [1, 1], [-1, 0], [2, 1]]).is_symmetric, "lost in 1 + 2^-60"
     assert mh.Points([[0.1, 0.7], [0.3, 0.2]]).is_symmetric
     assert mh.Points([[0.0], [0.1], [1.0]]).is_symmetric
     assert not mh.Points([[0, 0], [1, 0], [0, 1]]).is_symmetric

@@ -94,3 +94,150 @@ def test_a_huge_matrix_is_refused_and_its_diagonal_is_not():
 def test_bad_arguments_are_refused(arguments):
     with pytest.raises(mh.InvalidInput):
         smallest_ellipsoid(mh.Box([0, 0], [1, 1]), **arguments)
+
+
+def contains(e, points, slack=1e-9):
+    """Whether every row of points lies in the ellipsoid F·B, by least squares on its span."""
+    y, *_ = np.linalg.lstsq(e.root, points.T, rcond=None)
+    inside = np.linalg.norm(y, axis=0) <= 1 + slack
+    on_span = np.allclose(e.root @ y, points.T, atol=1e-9 * (1 + np.abs(points).max()))
+    return bool(inside.all() and on_span)
+
+
+def sample(K, count=300):
+    """Extreme points of K in random directions."""
+    return np.array([K.extreme_point(theta) for theta in RNG.normal(size=(count, K.dim))])
+
+
+MANY = RNG.normal(size=(40, 3))
+BODIES = {
+    "lp 1": mh.LpBall(p=1, dim=3, scale=[1, 2, 3]),
+    "lp 1.5": mh.LpBall(p=1.5, dim=3, center=[1, 0, 0]),
+    "lp 3": mh.LpBall(p=3, radius=2, dim=3, scale=[1, 2, 3]),
+    "simplex": mh.Simplex(dim=4),
+    "simplex with 0": mh.Simplex(dim=4, origin=True),
+    "points": mh.Points(MANY),
+    "symmetric points": mh.Points(np.vstack([MANY, -MANY]) + np.array([5.0, 0, 0])),
+    "one point": mh.Points([[1.0, 2.0]]),
+    "a segment": mh.Points([[1.0, 2.0, 3.0], [2.0, 2.0, 5.0]]),
+    "zonotope": mh.Zonotope(RNG.normal(size=(3, 5))),
+    "large zonotope": mh.Zonotope(RNG.normal(size=(3, 30))),
+    "schatten 1": mh.SchattenBall(p=1, shape=(2, 3)),
+    "schatten inf": mh.SchattenBall(p=INF, shape=(2, 3), radius=2),
+    "tensors 2": mh.MomentTensor(order=2, dim=3),
+    "tensors 3": mh.MomentTensor(order=3, dim=2),
+    "product": mh.Ball(radius=1, dim=2) * mh.Simplex(dim=2),
+    "sum": mh.Ball(radius=1, dim=2) + mh.Box([0, 0], [1, 3]),
+    "image": np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]) @ mh.Ball(radius=2, dim=3),
+    "image of lp": np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]) @ mh.LpBall(p=3, dim=3),
+    "moved": mh.Simplex(dim=3) + np.array([1.0, 2.0, 3.0]),
+}
+
+
+@pytest.mark.parametrize("p", [2, 4, INF])
+@pytest.mark.parametrize("name", BODIES)
+def test_every_domain_has_a_certified_ellipsoid_around_its_differences(name, p):
+    K = BODIES[name]
+    e = smallest_ellipsoid(K, p)
+    points = sample(K)
+    differences = (points[:, None] - points[None, ::10]).reshape(-1, K.dim)
+    assert contains(e, differences)
+    assert e.floor <= e.value
+    assert e.value == pytest.approx(np.linalg.norm(e.scales, p), rel=1e-8, abs=1e-300)
+    assert e.gap <= {"sum": 0.3, "image of lp": 0.1, "large zonotope": 0.26}.get(
+        name, (0.2 if p > 2 else 1e-4) if "tensors" in name else 1e-6
+    )
+
+
+@pytest.mark.parametrize("p", [2, 4, INF])
+@pytest.mark.parametrize("name", BODIES)
+def test_a_free_shift_saves_at_most_a_factor_between_two_and_the_root_of_two(name, p):
+    K = BODIES[name]
+    shifted, difference = smallest_ellipsoid(K, p, "shifted"), smallest_ellipsoid(K, p)
+    assert difference.floor <= 2 * shifted.value * (1 + 1e-9)
+    assert shifted.floor * np.sqrt(2) <= difference.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("p", [2, 3, INF])
+@pytest.mark.parametrize("d", [2, 5, 9])
+def test_simplices_have_their_closed_forms(d, p):
+    assert mh.gamma(mh.Simplex(dim=d), p) == pytest.approx(
+        d ** (1 / p - 0.5) * np.sqrt(2 * (d - 1)), rel=1e-9
+    )
+    shifted = mh.gamma(mh.Simplex(dim=d), p, "shifted")
+    assert shifted == pytest.approx((d - 1) * d ** (1 / p - 1), rel=1e-7)
+    a = (d - 1) ** 2
+    y = (4 - a + np.sqrt(a * a + 8 * a)) / 8
+    w = y / d
+    expected = d ** (1 / p - 0.5) * ((d - 1) * np.sqrt(w) + np.sqrt(w * (1 - y)))
+    found = mh.gamma(mh.Simplex(dim=d, origin=True), p, "shifted")
+    assert found == pytest.approx(expected, rel=1e-7)
+    assert mh.gamma(mh.Simplex(dim=d), p, "symmetric") == pytest.approx(d ** (1 / p), rel=1e-12)
+    # The closed form of K − K against the solver on the same corners.
+    for K in (mh.Simplex(dim=d), mh.Simplex(dim=d, origin=True)):
+        listed = mh.Points(K.vertices())
+        assert mh.gamma(K, p) == pytest.approx(mh.gamma(listed, p), rel=1e-8)
+
+
+@pytest.mark.parametrize("p", [2, 3, INF])
+def test_lp_balls_have_the_closed_form_and_the_cube_agrees_with_the_solver(p):
+    s = np.array([1.0, 2.0, 3.5])
+    for r in (1, 1.7, 2, 3, 8, INF):
+        inverse = 1 / p + max(0, 0.5 - 1 / r)
+        order = 1 / inverse if inverse else INF
+        found = mh.gamma(mh.LpBall(p=r, dim=3, scale=s), p, "shifted")
+        assert found == pytest.approx(np.linalg.norm(s, order), rel=1e-12)
+    cube = mh.Box(-s, s)
+    assert mh.gamma(mh.Points(cube.vertices()), p) == pytest.approx(mh.gamma(cube, p), rel=1e-8)
+
+
+def test_the_reference_zonotope_has_its_values():
+    i, j = np.mgrid[1:5, 1:11]
+    A = ((i**2 + 3 * i * j + 2 * j**2 + j + 1) % 7) - 3.0
+    values = [mh.gamma(mh.Zonotope(A), p, "shifted") for p in (2, 4, INF)]
+    reference = [35.412416366, 26.497644916, 24]
+    zero_based = ((i - 1) ** 2 + 3 * (i - 1) * (j - 1) + 2 * (j - 1) ** 2 + j) % 7 - 3.0
+    others = [mh.gamma(mh.Zonotope(zero_based), p, "shifted") for p in (2, 4, INF)]
+    assert np.allclose(values, reference, rtol=1e-8) or np.allclose(others, reference, rtol=1e-8)
+
+
+@pytest.mark.parametrize("p", [2, 4, INF])
+def test_the_certified_pair_around_a_zonotope_is_within_its_proved_factor(p):
+    generators = np.random.default_rng(9).normal(size=(4, 10))
+    exact = mh.gamma(mh.Zonotope(generators), p, "shifted")
+    from muhat.ellipsoids import zonotopes
+
+    least, zonotopes.MOST_LISTED = zonotopes.MOST_LISTED, 0
+    try:
+        pair = smallest_ellipsoid(mh.Zonotope(generators), p, "shifted")
+    finally:
+        zonotopes.MOST_LISTED = least
+    assert pair.floor <= exact * (1 + 1e-9) <= pair.value * (1 + 2e-9)
+    assert pair.gap <= np.sqrt(np.pi / 2) - 1 + 0.02
+
+
+@pytest.mark.parametrize("body", ["difference", "shifted"])
+@pytest.mark.parametrize("p", [2, 4, INF])
+def test_gamma_obeys_the_laws_of_the_paper(p, body):
+    """Theorem 17: hull invariance, monotonicity, homogeneity, triangle inequality."""
+    points = np.random.default_rng(10).normal(size=(12, 3))
+    other = np.random.default_rng(11).normal(size=(6, 3))
+
+    def value(rows):
+        return mh.gamma(mh.Points(rows), p, body)
+
+    inside = points.mean(axis=0, keepdims=True)
+    assert value(np.vstack([points, inside])) == pytest.approx(value(points), rel=1e-7)
+    assert value(np.vstack([points, other])) >= value(points) * (1 - 1e-8)
+    assert value(3 * points) == pytest.approx(3 * value(points), rel=1e-7)
+    assert value(points + 100.0) == pytest.approx(value(points), rel=1e-6)
+    total = (points[:, None] + other[None]).reshape(-1, 3)
+    assert value(total) <= (value(points) + value(other)) * (1 + 1e-8)
+
+
+def test_degenerate_bodies_cost_what_they_must():
+    assert mh.gamma(mh.Points([[1.0, 2.0]])) == 0
+    a = np.array([1.0, 0.0, 2.0])
+    segment = smallest_ellipsoid(mh.Points([[5.0, 5.0, 5.0], 5 + a]))
+    assert segment.value == pytest.approx(np.linalg.norm(a), rel=1e-9)
+    assert segment.factor.shape == (3, 1)

@@ -271,3 +271,72 @@ def test_huge_dimensions_release_without_a_matrix():
     with pytest.raises(mh.InvalidInput, match="standard_error"):
         _ = release.covariance
     assert math.isfinite(release.certificate.ratio)
+
+
+def test_points_are_released_from_codes_and_from_coordinates():
+    points = RNG.normal(size=(20, 3))
+    codes = RNG.integers(0, 20, 4000)
+    target = points[codes].mean(axis=0)
+    for data in (codes, points[codes], {"code": codes}):
+        release = mh.mean(data, domain=mh.Points(points), privacy=RHO)
+        assert within(release, target)
+        assert release.columns == ("0", "1", "2")
+        assert mh.Release.from_json(release.to_json()).to_json() == release.to_json()
+    with pytest.raises(mh.InvalidInput, match="one column of codes"):
+        mh.mean(points[codes][:, :2], domain=mh.Points(points), privacy=RHO)
+    strange = np.append(codes.astype(float), [np.nan, 77, -3, 1.5])
+    assert np.isfinite(mh.mean(strange, domain=mh.Points(points), privacy=RHO).value).all()
+
+
+def test_a_single_point_is_released_exactly_and_costs_nothing(tmp_path):
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1), neighbors="substitute")
+    release = mh.mean(
+        np.zeros(10), domain=mh.Points([[1.0, 2.0]]), privacy=mh.ZCDP(rho=1), ledger=ledger
+    )
+    assert release.value.tolist() == [1.0, 2.0]
+    assert (release.standard_error == 0).all()
+    assert ledger.spent == 0
+    assert release.ledger_head is None
+
+
+def test_a_projected_mean_lies_in_the_hull_of_the_points():
+    square = mh.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    release = mh.mean(np.zeros(3, int), domain=square, privacy=mh.ZCDP(rho=1e-3))
+    inside = release.projected().value
+    assert np.allclose(inside, np.clip(release.value, 0, 1), atol=1e-4)
+
+
+@pytest.mark.parametrize("domain", [mh.Simplex(dim=3), mh.Points(np.eye(3))], ids=repr)
+def test_a_secret_n_is_refused_where_it_cannot_be_kept(domain):
+    with pytest.raises(mh.InvalidInput, match="public n"):
+        mh.plan_mean(domain=domain, n=None, privacy=RHO)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [mh.MomentTensor(order=2, dim=2), BOX * mh.Simplex(dim=3)],
+    ids=lambda domain: type(domain).__name__,
+)
+def test_domains_without_sums_are_refused_with_what_is_known_of_them(domain):
+    with pytest.raises(mh.InvalidInput, match="smallest_ellipsoid"):
+        mh.plan_mean(domain=domain, n=10, privacy=RHO)
+    assert mh.bounds.unbiased(domain, n=100, privacy=RHO)[0].value > 0
+
+
+def test_images_and_sums_take_records_in_the_coordinates_of_their_parts():
+    T = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]])
+    box, ball = mh.Box([0, 0, 0], [1, 2, 3]), mh.Ball(radius=1, dim=2)
+    parts = np.hstack([X[:, :2], X])
+    cases = [
+        (T @ box, X, box.clip(X) @ T.T),
+        (T @ mh.Ball(radius=2, dim=3), X, mh.Ball(radius=2, dim=3).clip(X) @ T.T),
+        (ball * box, parts, (ball * box).clip(parts)),
+        (ball + T @ box, parts, ball.clip(X[:, :2]) + box.clip(X) @ T.T),
+    ]
+    for domain, records, clipped in cases:
+        release = mh.mean(records, domain=domain, privacy=mh.GDP(mu=2))
+        assert within(release, clipped.mean(axis=0))
+        assert release.certificate.ratio >= 1
+        poisoned = records.copy()
+        poisoned[:5] = [[np.nan], [np.inf], [1e308], [-1e308], [5e-324]]
+        assert np.isfinite(mh.mean(poisoned, domain=domain, privacy=RHO).value).all()

@@ -30,6 +30,15 @@ PROMISES = {
 ALLOWED = 5.5
 
 
+LISTED = RNG.normal(size=(30, 2)) * [3, 0.3]
+FURTHER = {
+    "l3 ball": (mh.LpBall(p=3, radius=4, dim=2, center=[1, 2], scale=[1, 0.2]), X),
+    "nuclear norm": (mh.SchattenBall(p=1, shape=(2, 1), radius=3), X),
+    "simplex": (mh.Simplex(dim=2, origin=True), np.abs(X) / 9),
+    "points": (mh.Points(LISTED), LISTED[RNG.integers(0, 30, 50)]),
+}
+
+
 def draw(plan: mh.Plan, releases: int, data: np.ndarray = X) -> np.ndarray:
     return np.array([plan.release(data).value for _ in range(releases)])
 
@@ -61,6 +70,18 @@ def test_ten_thousand_releases_have_the_predicted_error_and_covariance(domain, p
     squares = (noise**2).sum(axis=1)
     spread = squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - plan.expected_error**2) < ALLOWED * spread
+
+
+@pytest.mark.parametrize("promise", ["zcdp", "pure"])
+@pytest.mark.parametrize("name", FURTHER)
+def test_releases_of_further_domains_have_the_predicted_covariance(name, promise):
+    domain, data = FURTHER[name]
+    plan = mh.plan_mean(domain=domain, n=50, privacy=PROMISES[promise])
+    noise = draw(plan, 2_500, data) - exact_mean(plan, data)
+    assert deviations_of_mean(noise, plan.covariance) < ALLOWED
+    assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
+    assert deviations_of_covariance(noise * 1.8, plan.covariance) > ALLOWED
+    assert deviations_of_mean(noise + plan.standard_error / 2, plan.covariance) > ALLOWED
 
 
 @pytest.mark.slow

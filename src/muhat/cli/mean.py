@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from muhat.cli.options import column_names, domain_from, ordered, plan_options, promise_from
 from muhat.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from muhat.planning.plan import Plan
 
 
 @click.command(
@@ -36,8 +39,9 @@ def mean(files: tuple[str, ...], ledger: str | None, as_json: bool, **options: A
     epilog="Example: muhat plan --bounds salary=0:200000 --bounds age=16:90 --n 10000 "
     "--epsilon 1 --delta 1e-6"
 )
+@click.option("--plot", "picture", metavar="FILE", help="Draw the plan to an SVG or PNG file.")
 @plan_options
-def plan(as_json: bool, **options: Any) -> None:
+def plan(as_json: bool, picture: str | None, **options: Any) -> None:
     """Show what a private mean would cost and how good it would be; no data is read."""
     from muhat.planning.planners import plan_mean
     from muhat.planning.task import in_order
@@ -49,7 +53,19 @@ def plan(as_json: bool, **options: Any) -> None:
     if isinstance(arguments["domain"], dict):
         arguments["domain"] = in_order(arguments["domain"], names)
     planned = plan_mean(**arguments)
+    if picture is not None:
+        _draw(planned, picture)
     click.echo(json.dumps(planned.to_dict(), indent=2) if as_json else planned.describe())
+
+
+def _draw(planned: Plan, picture: str) -> None:
+    if not picture.lower().endswith((".svg", ".png", ".pdf")):
+        raise InvalidInput("--plot must name an .svg, .png or .pdf file.")
+    try:
+        planned.plot().savefig(picture, dpi=150)
+    except OSError:
+        raise InvalidInput(f"{picture} cannot be written.") from None
+    click.echo(f"Drawn to {picture}.", err=True)
 
 
 def _arguments(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from fractions import Fraction
 
 import numpy as np
@@ -16,11 +17,17 @@ import numpy as np
 from muhat.data.box_kernel import signed, whole_records
 from muhat.data.columns import Column, FloatArray, Mask
 from muhat.data.exact import Steps, split
+from muhat.data.gauge_kernel import gauge_functions
 from muhat.domains.lattice import BallLattice
+
+_FAR_OUT = 2.0**20
 
 
 class BallKernel:
     """Puts blocks of records on a ball lattice; holds buffers, so one a thread."""
+
+    absent: Steps | None = None
+    """What a record adds of which nothing is there; None stands for zeros."""
 
     def __init__(self, lattice: BallLattice) -> None:
         size = math.frexp(lattice.clip_radius)[1]
@@ -35,7 +42,10 @@ class BallKernel:
         self._limit = _acceptance_limit(lattice, Fraction(grid))
         self._center = lattice.center
         self._whitening = lattice.whitening
-        self._space = Workspace(lattice.dim, 0)
+        self._axes = lattice.axes
+        self._gauges = gauge_functions(lattice.gauge, self._scale)
+        self._shape = (lattice.record_dim, lattice.dim, _is_dense(lattice))
+        self._space = Workspace(*self._shape, 0)
 
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
@@ -58,9 +68,9 @@ class BallKernel:
         """
         rows = len(columns[0].values)
         if self._space.rows < rows:
-            self._space = Workspace(len(columns), rows)
+            self._space = Workspace(*self._shape, rows)
         space = self._space.part(rows)
-        moved = self._move(columns, space.moved)
+        moved = self._move(columns, space)
         squares = _sum_of_squares(moved, space.squares, space.term)
         finite = np.isfinite(squares)
         dropped = _invalid_records(columns) if drop else np.zeros(0, bool)
@@ -80,10 +90,13 @@ class BallKernel:
         counted = rows - int(np.count_nonzero(dropped))
         return np.add.reduce(space.rounded.view(np.int64), axis=1).tolist(), counted, space.rounded
 
-    def _move(self, columns: Sequence[Column], out: FloatArray) -> list[FloatArray]:
-        """Coordinates relative to the centre, scaled and whitened; untouched where they can be."""
+    def _move(self, columns: Sequence[Column], space: Workspace) -> list[FloatArray]:
+        """Coordinates relative to the centre, scaled, in the body of the gauge, and whitened.
+
+        Untouched where they can be.
+        """
         moved = []
-        for column, center, place in zip(columns, self._center, out, strict=True):
+        for column, center, place in zip(columns, self._center, space.moved, strict=True):
             values, low = split(column)
             if center:
                 values = np.subtract(values, center, out=place)
@@ -94,13 +107,30 @@ class BallKernel:
             if column.valid is not None and not column.valid.all():
                 values = np.where(column.valid, values, 0.0)
             moved.append(values)
-        return moved if self._whitening is None else self._whiten(moved, out)
+        if self._gauges:
+            moved = self._pull_in(moved, space.moved)
+        return self._whiten(moved, space)
 
-    def _whiten(self, moved: list[FloatArray], out: FloatArray) -> list[FloatArray]:
-        """y_i = Σ_{j ≤ i} W_ij z_j, j ascending; from the last row up, so that `out` may be z."""
-        assert self._whitening is not None
+    def _pull_in(self, moved: Sequence[FloatArray], out: FloatArray) -> list[FloatArray]:
+        """z/max(gauge(z), 1), block by block; not-a-number where the gauge is not finite."""
+        inside = []
+        for block, function in self._gauges:
+            gauge = np.maximum(function(moved[block]), 1.0)
+            gauge[np.isinf(gauge)] = np.nan
+            for values, place in zip(moved[block], out[block], strict=True):
+                inside.append(np.divide(values, gauge, out=place))
+        return inside
+
+    def _whiten(self, moved: list[FloatArray], space: Workspace) -> list[FloatArray]:
+        """y_i = Σ_j W_ij z_j, j ascending; a triangle from its last row up, so that y may be z."""
+        out = space.whitened
+        if self._axes is not None:
+            pairs = zip(moved, self._axes, out, strict=True)
+            return [np.multiply(values, axis, out=place) for values, axis, place in pairs]
+        if self._whitening is None:
+            return moved
         term = np.empty(out.shape[1])
-        for index in range(len(moved) - 1, -1, -1):
+        for index in range(len(self._whitening) - 1, -1, -1):
             row = self._whitening[index]
             total = np.multiply(moved[0], row[0])
             for weight, values in zip(row[1:], moved[1:], strict=False):
@@ -164,10 +194,11 @@ class BallKernel:
             if low is not None:
                 place += low * 0.5
             place[~column.present()] = 0.0
-        space = Workspace(len(columns), rows)
-        moved = list(np.multiply(halves, 2.0 * self._scale))
-        if self._whitening is not None:
-            moved = self._whiten(moved, space.moved)
+        space = Workspace(*self._shape, rows)
+        inside = np.multiply(halves, 2.0 * self._scale)
+        if self._gauges:
+            halves = inside = self._pull_all_in(inside, halves)
+        moved = self._whiten(list(inside), space)
         squares = _sum_of_squares(moved, space.squares, space.term)
         huge = ~np.isfinite(squares)
         self._clip_and_round(moved, squares, space.rounded, space)
@@ -175,12 +206,23 @@ class BallKernel:
             space.rounded[:, huge] = self._huge_records(halves[:, huge])
         return space.rounded
 
-    def _huge_records(self, halves: FloatArray) -> FloatArray:
+    def _pull_all_in(self, moved: FloatArray, halves: FloatArray) -> FloatArray:
+        """Every record in the body of the gauge; if it is too far out, by its direction alone."""
+        inside = np.stack(self._pull_in(list(moved), np.empty_like(moved)))
+        for block, function in self._gauges:
+            part = inside[block]
+            far = ~np.isfinite(part).all(axis=0)
+            if far.any():
+                direction = _near_one(halves[block][:, far])
+                # A gauge is exact above 1 only, so that is where to ask for it.
+                direction *= _FAR_OUT / function(list(direction))
+                part[:, far] = direction / function(list(direction))
+        return inside
+
+    def _huge_records(self, directions: FloatArray) -> FloatArray:
         """Words of records whose squares overflow: only their direction matters."""
-        space = Workspace(*halves.shape)
-        direction = _near_one(halves)
-        if self._whitening is not None:
-            direction = _near_one(np.stack(self._whiten(list(direction), space.moved)))
+        space = Workspace(*self._shape, directions.shape[1])
+        direction = _near_one(np.stack(self._whiten(list(_near_one(directions)), space)))
         norm = np.sqrt(_sum_of_squares(direction, space.squares, space.term))
         self._round(direction, self._radius / norm, space.rounded, space)
         return space.rounded
@@ -189,15 +231,19 @@ class BallKernel:
 class Workspace:
     """Buffers for blocks of up to `rows` records, allocated once: page faults cost more than √."""
 
-    def __init__(self, dim: int, rows: int) -> None:
-        self._matrices = np.empty((2, dim, rows))
+    def __init__(self, record_dim: int, dim: int, dense: bool, rows: int) -> None:
+        self._moved = np.empty((record_dim, rows))
+        # A dense matrix needs every coordinate to the end; a triangle may overwrite them.
+        self._whitened = np.empty((dim, rows)) if dense else self._moved
+        self._rounded = np.empty((dim, rows))
         self._vectors = np.empty((4, rows))
         self._assign(rows)
 
     def _assign(self, rows: int) -> None:
         self.rows = rows
-        self.moved: FloatArray = self._matrices[0, :, :rows]
-        self.rounded: FloatArray = self._matrices[1, :, :rows]
+        self.moved: FloatArray = self._moved[:, :rows]
+        self.whitened: FloatArray = self._whitened[:, :rows]
+        self.rounded: FloatArray = self._rounded[:, :rows]
         self.squares: FloatArray = self._vectors[0, :rows]
         self.term: FloatArray = self._vectors[1, :rows]
         self.shrink: FloatArray = self._vectors[2, :rows]
@@ -205,8 +251,7 @@ class Workspace:
 
     def part(self, rows: int) -> Workspace:
         """The same buffers, cut to fewer records."""
-        part = object.__new__(Workspace)
-        part._matrices, part._vectors = self._matrices, self._vectors
+        part = copy(self)
         part._assign(rows)
         return part
 
@@ -229,6 +274,12 @@ def _near_one(vectors: FloatArray) -> FloatArray:
         np.maximum(largest, np.abs(vector), out=largest)
     scaled: FloatArray = np.ldexp(vectors, -np.frexp(largest)[1])
     return scaled
+
+
+def _is_dense(lattice: BallLattice) -> bool:
+    """Whether some row of the whitening needs coordinates beyond its own."""
+    rows = lattice.whitening or ()
+    return any(len(row) != index + 1 for index, row in enumerate(rows))
 
 
 def _invalid_records(columns: Sequence[Column]) -> Mask:

@@ -82,6 +82,9 @@ class Coordinate:
 class BoxKernel:
     """Puts blocks of records on a box lattice; holds buffers, so one a thread."""
 
+    absent: Steps | None = None
+    """What a record adds of which nothing is there; None stands for zeros."""
+
     def __init__(self, lattice: BoxLattice) -> None:
         self._coordinates = [
             Coordinate(*parts)

@@ -20,7 +20,7 @@ MOST_THREADS = 4
 
 @dataclass(frozen=True)
 class Sums:
-    """Σ q of every coordinate, and the records counted. It is data: never show it."""
+    """Σ q of every coordinate (or cell), and the records counted. It is data: never show it."""
 
     total: tuple[int, ...]
     rows: int
@@ -42,8 +42,8 @@ def exact_sums(
     The result is the same for every number of threads. Raises DataChanged if the source is not
     what was opened, and SourceFailed, without a word of the cause, if it cannot be read.
     """
-    if source.dim != lattice.dim:
-        raise InvalidInput(f"the data have {source.dim} columns, the domain {lattice.dim}.")
+    if source.dim != lattice.record_dim:
+        raise InvalidInput(f"the data have {source.dim} columns, the domain {lattice.record_dim}.")
     source.check_unchanged()
     partitions = list(source.partitions())
     work = _Queue(partitions)

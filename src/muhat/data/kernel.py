@@ -7,15 +7,19 @@ record becomes its own integers first, by itself, and integers add exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.data.ball_kernel import BallKernel
 from muhat.data.box_kernel import BoxKernel
 from muhat.data.columns import Batch, Column, FloatArray, Floats
 from muhat.data.exact import Steps
-from muhat.domains.lattice import BallLattice, Lattice
+from muhat.data.points_kernel import PointsKernel
+from muhat.data.simplex_kernel import SimplexKernel
+from muhat.domains.lattice import BallLattice, Lattice, PointsLattice, SimplexLattice
 
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
@@ -28,30 +32,39 @@ _FEWEST_TILE_ROWS = 1 << 6
 class Accumulator:
     """Adds batches up on a lattice; not shared between threads.
 
-    `total` is Σ q of every coordinate, `rows` the records seen and `counted` those that count:
-    all of them with missing="center", the complete ones with missing="drop".
+    `total` is Σ q of every sum, `rows` the records seen and `counted` those that count: all of
+    them with missing="center", with missing="drop" the complete ones, and known codes only.
     """
 
     def __init__(self, lattice: Lattice, missing: str = "center") -> None:
         self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
         self._kernel = _kernel(lattice)
-        self._block_rows = _rows_a_block(lattice.dim)
-        self._tile = np.empty((lattice.dim, 0))
-        self.total = [0] * lattice.dim
+        self._block_rows = _rows_a_block(_width(lattice))
+        self._tile = np.empty((lattice.record_dim, 0))
+        # Python integers, for sums of any size; counts fit, and there may be many of them.
+        kind = np.int64 if isinstance(lattice, PointsLattice) else object
+        self._total: NDArray[Any] = np.zeros(lattice.dim, kind)
         self.rows = 0
         self.counted = 0
+
+    @property
+    def total(self) -> list[int]:
+        """Σ q, one Python integer a sum."""
+        return list(self._total.tolist())
 
     def add(self, batch: Batch) -> None:
         """Add the integers of every record of the batch."""
         self.rows += batch.rows + batch.absent
-        if not self._drop:
+        if batch.absent and not self._drop:
             self.counted += batch.absent
+            if self._kernel.absent is not None:
+                self._total += batch.absent * self._kernel.absent.astype(self._total.dtype)
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
             for columns in self._blocks(batch):
                 sums, counted = self._kernel.sums(columns, drop=self._drop)
                 self.counted += counted
-                self.total = [total + part for total, part in zip(self.total, sums, strict=True)]
+                self._total += np.asarray(sums, self._total.dtype)
 
     def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
         for start in range(0, batch.rows, self._block_rows):
@@ -74,9 +87,10 @@ class Accumulator:
 
 
 def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> Steps:
-    """q of every record of a batch, shape (rows, d): what the sums are made of.
+    """q of every record of a batch, shape (rows, lattice.dim): what the sums are made of.
 
-    For tests and audits: it is data, not a release. Absent records are not listed.
+    For tests and audits: it is data, not a release. Absent records are not listed. Records of
+    listed points are one-hot.
     """
     drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
     columns = batch.columns
@@ -86,8 +100,21 @@ def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> 
         return _kernel(lattice).integers(columns, drop=drop)
 
 
-def _kernel(lattice: Lattice) -> BoxKernel | BallKernel:
-    return BallKernel(lattice) if isinstance(lattice, BallLattice) else BoxKernel(lattice)
+def _kernel(lattice: Lattice) -> BoxKernel | BallKernel | SimplexKernel | PointsKernel:
+    if isinstance(lattice, BallLattice):
+        return BallKernel(lattice)
+    if isinstance(lattice, SimplexLattice):
+        return SimplexKernel(lattice)
+    if isinstance(lattice, PointsLattice):
+        return PointsKernel(lattice)
+    return BoxKernel(lattice)
+
+
+def _width(lattice: Lattice) -> int:
+    """Floats a record has on its way; cells are only counted."""
+    if isinstance(lattice, PointsLattice):
+        return lattice.record_dim
+    return max(lattice.record_dim, lattice.dim)
 
 
 def _rows_a_block(dim: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from muhat.ellipsoids.smallest import SmallestEllipsoid, gamma, smallest_ellipsoid
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.smallest import gamma, smallest_ellipsoid
 
 __all__ = ["SmallestEllipsoid", "gamma", "smallest_ellipsoid"]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from muhat.domains import Box
 from muhat.domains.base import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.recipe import Body, Protection, Recipe, calibrated
+from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
 

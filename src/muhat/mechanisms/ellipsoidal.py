@@ -13,29 +13,17 @@ docs/proofs/gaussian.md, docs/proofs/norms.md.
 
 from __future__ import annotations
 
-import numpy as np
-
-from muhat.domains import Domain, Ellipsoid
 from muhat.domains.base import Vector
-from muhat.ellipsoids import smallest_ellipsoid
-from muhat.mechanisms.recipe import Body, Protection, Recipe, calibrated
+from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
 
 def gaussian(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Normal noise with the covariance that has the least ℓ_p error."""
-    axes = lattice_axes(body.shape, p, weights)
-    return calibrated("gaussian", LAWS["normal"], body, axes, protection)
+    return calibrated("gaussian", LAWS["normal"], body, body.axes, protection)
 
 
 def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """The K-norm mechanism of the smallest ellipsoid: (d+1)·M/ε² is its covariance."""
-    axes = lattice_axes(body.shape, p, weights)
-    return calibrated("ellipsoid-norm", LAWS["euclidean-norm"], body, axes, protection)
-
-
-def lattice_axes(domain: Domain, p: float, weights: Vector) -> Vector:
-    """The axes of the smallest ellipsoid around K, in the coordinates of K's lattice."""
-    if isinstance(domain, Ellipsoid):
-        return np.ones(domain.dim)
-    return smallest_ellipsoid(domain, p, "shifted", weights=weights).scales
+    return calibrated("ellipsoid-norm", LAWS["euclidean-norm"], body, body.axes, protection)

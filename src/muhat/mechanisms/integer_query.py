@@ -15,11 +15,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from muhat.domains.lattice import BallLattice, BoxLattice, Lattice
+from muhat.domains.lattice import BallLattice, BoxLattice, SimplexLattice
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
+
+Lattice = BoxLattice | BallLattice | SimplexLattice
+"""The lattices whose sums are multiplied by a diagonal B."""
 
 PRECISION_BITS = 50
 """The smallest multiplier has at least this many bits: B is off by less than 2^−50."""
@@ -44,15 +48,14 @@ class IntegerQuery:
     @property
     def rows(self) -> int:
         """r, the number of integers released."""
-        dim = 0 if self.lattice is None else self.lattice.dim
-        return dim + (self.count_multiplier is not None)
+        return _sums(self.lattice) + (self.count_multiplier is not None)
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
         """The diagonal of B, one a row."""
         rows = self.multipliers
-        if isinstance(self.lattice, BallLattice):
-            rows = rows * self.lattice.dim
+        if not isinstance(self.lattice, BoxLattice):
+            rows = rows * _sums(self.lattice)
         return rows if self.count_multiplier is None else (*rows, self.count_multiplier)
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
@@ -60,6 +63,9 @@ class IntegerQuery:
         if self.from_zero and isinstance(self.lattice, BoxLattice):
             centers = self.lattice.center_units
             totals = [total + count * c for total, c in zip(totals, centers, strict=True)]
+        if isinstance(self.lattice, SimplexLattice) and self.lattice.origin:
+            # The share of the corner 0 is what the others leave of the total.
+            totals = [*totals, count * self.lattice.total - sum(totals)]
         sums = totals if self.count_multiplier is None else (*totals, count)
         half = (1 << self.fraction_bits) >> 1
         return [
@@ -77,6 +83,14 @@ class IntegerQuery:
             for step, multiplier in zip(steps, self.row_multipliers, strict=True)
         ]
 
+    def to_dict(self) -> dict[str, Any]:
+        """For the plan's digest."""
+        return {
+            "multipliers": [str(multiplier) for multiplier in self.row_multipliers],
+            "fraction_bits": self.fraction_bits,
+            "from_zero": self.from_zero,
+        }
+
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁, ℓ₂ or ℓ_∞ norm."""
         moved = [0 if neighbors is Neighbors.SUBSTITUTE else self.count_multiplier or 0]
@@ -88,6 +102,10 @@ class IntegerQuery:
             radius = self.multipliers[0] * self.lattice.radius * sides
             # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.
             moved.append(_root_up(self.lattice.dim * radius**2) if norm == 1 else radius)
+        elif isinstance(self.lattice, SimplexLattice):
+            # q ≥ 0 with the sum `total`: ‖q − q'‖² ≤ ‖q‖² + ‖q'‖² ≤ 2·total² by ⟨q, q'⟩ ≥ 0.
+            corner = self.multipliers[0] * self.lattice.total
+            moved += [corner] * (2 if neighbors is Neighbors.SUBSTITUTE else 1)
         reach = Fraction(contributions * _norm_up(moved, norm), 1 << self.fraction_bits)
         return reach + _norm_up([1] * self.rows, norm)
 
@@ -145,7 +163,14 @@ def _box_extents(lattice: BoxLattice, neighbors: Neighbors, from_zero: bool) -> 
 def _exponents(lattice: Lattice) -> Sequence[int]:
     if isinstance(lattice, BoxLattice):
         return lattice.exponents
-    return (lattice.exponent,) * lattice.dim
+    return (lattice.exponent,) * _sums(lattice)
+
+
+def _sums(lattice: Lattice | None) -> int:
+    """How many sums the records of a lattice have; a simplex with 0 has one more corner."""
+    if lattice is None:
+        return 0
+    return lattice.dim + (isinstance(lattice, SimplexLattice) and lattice.origin)
 
 
 def _norm_up(values: Sequence[int], norm: float) -> int:

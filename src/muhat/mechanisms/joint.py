@@ -19,9 +19,9 @@ import math
 from muhat.domains import Domain
 from muhat.domains.base import Vector
 from muhat.ellipsoids import smallest_ellipsoid
-from muhat.ellipsoids.smallest import norm
-from muhat.mechanisms.ellipsoidal import lattice_axes
-from muhat.mechanisms.recipe import Body, Protection, Recipe, calibrated
+from muhat.ellipsoids.result import norm
+from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
 
@@ -30,7 +30,7 @@ def joint(
 ) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
     law = LAWS["euclidean-norm" if pure else "normal"]
-    axes = lattice_axes(body.shape, p, weights) / math.sqrt(share)
+    axes = body.axes / math.sqrt(share)
     return calibrated("joint", law, body, axes, protection, count_scale=1 / math.sqrt(1 - share))
 
 

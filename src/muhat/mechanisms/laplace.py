@@ -16,7 +16,8 @@ import numpy as np
 from muhat.domains import Ball, Box
 from muhat.domains.base import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.recipe import Body, Protection, Recipe, calibrated
+from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
 

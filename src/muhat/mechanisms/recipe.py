@@ -16,10 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains import Ball, Box, Domain, Ellipsoid
-from muhat.domains.lattice import BallLattice, BoxLattice, Lattice
-from muhat.errors import InvalidInput
-from muhat.mechanisms.integer_query import IntegerQuery, fit
+from muhat.mechanisms.integer_query import IntegerQuery
+from muhat.mechanisms.table_query import TableQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
@@ -48,13 +46,13 @@ class Protection:
 class Recipe:
     """Exact sums in, noisy sums out.
 
-    `transform` maps the lattice's coordinates to the domain's, of shape (d, d), where they
-    differ (the whitened coordinates of an ellipsoid).
+    `transform` maps the lattice's r coordinates to the domain's d, where they differ: a matrix of
+    shape (d, r), or of shape (d,) if it is diagonal.
     """
 
     name: str
     law: Law
-    query: IntegerQuery
+    query: IntegerQuery | TableQuery
     protection: Protection
     transform: Floats | None = None
 
@@ -89,19 +87,25 @@ class Recipe:
     @cached_property
     def factor(self) -> Floats | None:
         """F with noise on the sums = F·(noise of unit scale), or None if F is diagonal."""
-        return None if self.transform is None else self.transform * self.sum_scales
+        if self.transform is None or self.transform.ndim == 1:
+            return None
+        return self.transform * self.sum_scales
 
     @cached_property
     def scales(self) -> Floats:
         """The scale of the noise on each coordinate of the sum, in the domain's coordinates."""
-        if self.factor is None:
-            return self.sum_scales
-        return np.asarray(np.linalg.norm(self.factor, axis=1))
+        if self.factor is not None:
+            return np.asarray(np.linalg.norm(self.factor, axis=1))
+        return self.sum_scales if self.transform is None else self.sum_scales * self.transform
 
     def to_domain(self, coordinates: Sequence[Fraction]) -> Floats:
         """A vector of the lattice's coordinates in the domain's, relative to the centre."""
         values = np.array([float(value) for value in coordinates])
-        return values if self.transform is None else self.transform @ values
+        if self.transform is None:
+            return values
+        if self.transform.ndim == 1:
+            return np.asarray(self.transform * values)
+        return np.asarray(self.transform @ values)
 
     def to_dict(self) -> dict[str, Any]:
         """All that decides the release, in integers, for the plan's digest."""
@@ -110,9 +114,7 @@ class Recipe:
             "mechanism": self.name,
             "law": self.law.name,
             "lattice": None if query.lattice is None else query.lattice.to_dict(),
-            "multipliers": [str(multiplier) for multiplier in query.row_multipliers],
-            "fraction_bits": query.fraction_bits,
-            "from_zero": query.from_zero,
+            "query": query.to_dict(),
             "contributions": self.protection.contributions,
             "neighbors": self.protection.neighbors.value,
         }
@@ -124,78 +126,3 @@ def _strength_squared(promise: Privacy) -> Fraction:
     if isinstance(promise, PureDP):
         return as_typed(promise.epsilon) ** 2
     return gaussian_mu_squared(promise)
-
-
-@dataclass(frozen=True, eq=False)
-class Body:
-    """What a record may add to the sums: the shape to hide, and the integers that hide in it.
-
-    `shape` is the set whose smallest ellipsoid shapes the noise; `lattice`, `transform` and
-    `from_zero` say how records become integers and come back.
-    """
-
-    shape: Domain
-    lattice: Lattice
-    transform: Floats | None = None
-    from_zero: bool = False
-
-    @classmethod
-    def of(cls, domain: Domain) -> Body:
-        """Records of a domain, measured from its centre."""
-        if isinstance(domain, Box):
-            lower, upper = zip(*domain.bounds, strict=True)
-            return cls(domain, BoxLattice.around(lower, upper))
-        if isinstance(domain, Ball):
-            return cls(domain, BallLattice.around(domain.center.tolist(), domain.radius))
-        if isinstance(domain, Ellipsoid):
-            inverse = domain.inverse_factor.tolist()
-            lattice = BallLattice.whitened(domain.center.tolist(), inverse)
-            return cls(domain, lattice, domain.factor)
-        raise InvalidInput(f"records of {type(domain).__name__} cannot be summed.")
-
-    @classmethod
-    def from_origin(cls, box: Box) -> Body:
-        """Records of a box, measured from 0: the smallest box around K ∪ −K is to be hidden."""
-        reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
-        return cls(Box(-reach, reach), cls.of(box).lattice, from_zero=True)
-
-    def proportions(self, scales: Floats) -> list[float]:
-        """Multipliers, up to a common factor, that give noise of these scales on the sums.
-
-        The one multiplier of a ball goes with the scale of its first coordinate.
-        """
-        if isinstance(self.lattice, BallLattice):
-            return [2.0**self.lattice.exponent / float(scales[0])]
-        return [
-            2.0**exponent / float(scale)
-            for exponent, scale in zip(self.lattice.exponents, scales, strict=True)
-        ]
-
-
-def calibrated(
-    name: str,
-    law: Law,
-    body: Body | None,
-    scales: Floats | None,
-    protection: Protection,
-    *,
-    count_scale: float | None = None,
-) -> Recipe:
-    """The recipe whose noise has these scales, up to the factor that just keeps the promise.
-
-    With a `count_scale` the number of records is released too; without a body, it alone.
-    """
-    proportions = [] if body is None or scales is None else body.proportions(scales)
-    if count_scale is not None:
-        proportions.append(1 / count_scale)
-    query = fit(
-        None if body is None else body.lattice,
-        proportions,
-        with_count=count_scale is not None,
-        from_zero=body is not None and body.from_zero,
-        norm=law.sensitivity_norm,
-        neighbors=protection.neighbors,
-        strength_squared=protection.strength_squared,
-        contributions=protection.contributions,
-    )
-    return Recipe(name, law, query, protection, None if body is None else body.transform)

@@ -188,6 +188,11 @@ LAWS: dict[str, Law] = {
 }
 
 
+def absolute_moment(p: float) -> float:
+    """m_p = (E|N(0,1)|^p)^{1/p} = √2·(Γ((p+1)/2)/√π)^{1/p}; 1 at p = 2."""
+    return math.sqrt(2) * math.exp((math.lgamma((p + 1) / 2) - math.log(math.pi) / 2) / p)
+
+
 @functools.lru_cache(maxsize=1024)
 def _quantile(name: str, confidence: float, dim: int, joint: bool) -> float:
     """Solved once for every law, level and dimension: a page of intervals asks for it often."""

@@ -1,33 +1,42 @@
-"""A plan as a picture: what is hidden, by how much noise, and how close to the best that is."""
+"""A plan as a picture: what is hidden, by which ellipse, and how close to the best that is."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from muhat.domains import Domain
+from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
     from muhat.planning.plan import Plan
 
 INK, NOISE, BODY, BOUND = "#1f2933", "#2f6fde", "#f0a202", "#8d99a6"
+MOST_BARS = 40
 
 
-def plan_figure(plan: Plan) -> Any:
-    """Left: the noise on each value. Right: the plan's error beside the lower bounds."""
+def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> Any:
+    """Left: body, sphere and ellipse in two coordinates. Right: the error beside its bounds."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise InvalidInput("a picture needs matplotlib: pip install 'muhat[plot]'.") from None
+    pair = _pair(plan, coordinates)
     if plan.spread is None:
         figure = Figure(figsize=(6, 4), layout="constrained")
         _draw_error_against_n(figure.subplots(), plan)
     else:
         figure = Figure(figsize=(11, 4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _draw_noise(left, plan)
+        if pair is None:
+            _draw_noise(left, plan)
+        else:
+            _draw_shapes(left, plan, pair)
         _draw_certificate(right, plan)
     verdict = "" if plan.certificate is None else f"\n{plan.certificate.verdict()}"
     title = f"Private {plan.statistic}, {plan.privacy.describe()}{verdict}"
@@ -35,13 +44,78 @@ def plan_figure(plan: Plan) -> Any:
     return figure
 
 
+def _pair(plan: Plan, coordinates: Sequence[int | str] | None) -> tuple[int, int] | None:
+    """The two coordinates to draw, by number or by name; the first two if none are chosen."""
+    if coordinates is None:
+        return (0, 1) if plan.domain is not None and plan.dim >= 2 else None
+    names = list(plan.columns or [])
+    chosen = [
+        names.index(which) if isinstance(which, str) and which in names else which
+        for which in coordinates
+    ]
+    if len(chosen) != 2 or not all(isinstance(j, int) and 0 <= j < plan.dim for j in chosen):
+        raise InvalidInput(
+            f"coordinates must be two columns of the plan, by name or number below {plan.dim}."
+        )
+    return int(chosen[0]), int(chosen[1])
+
+
+def _draw_shapes(axes: Any, plan: Plan, pair: tuple[int, int]) -> None:
+    """What one record can move, the sphere that is commonly used, and our ellipse."""
+    from matplotlib.patches import Ellipse, Polygon
+
+    domain = plan.domain
+    assert domain is not None
+    chosen = list(pair)
+    body = _outline(domain, pair)
+    angle = np.linspace(0, 2 * math.pi, 361)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    ours = smallest_ellipsoid(domain, plan.p, weights=plan.weights)
+    rows = np.diag(ours.scales[chosen]) if ours.factor is None else ours.factor[chosen]
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    ellipse = circle @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    sphere = 2 * domain.farthest(np.ones(domain.dim))
+    axes.add_patch(
+        Ellipse(
+            (0, 0),
+            2 * sphere,
+            2 * sphere,
+            fill=False,
+            ls="--",
+            ec=BOUND,
+            label="the sphere around it",
+        )
+    )
+    axes.add_patch(Polygon(ellipse, fc=NOISE, alpha=0.25, lw=0, label="our ellipse"))
+    axes.add_patch(Polygon(body, fc=BODY, alpha=0.6, lw=0, label="what one record can move"))
+    reach = 1.15 * np.maximum(np.abs(ellipse).max(axis=0), np.abs(body).max(axis=0))
+    reach = np.where(reach > 0, reach, 1.0)
+    axes.set_xlim(-reach[0], reach[0])
+    axes.set_ylim(-reach[1], reach[1])
+    names = plan.columns or [f"coordinate {j}" for j in range(plan.dim)]
+    axes.set_xlabel(str(names[pair[0]]))
+    axes.set_ylabel(str(names[pair[1]]))
+    axes.locator_params(nbins=5)
+    axes.legend(
+        frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0)
+    )
+
+
+def _outline(domain: Domain, pair: tuple[int, int]) -> NDArray[np.float64]:
+    """The projection of K − K onto two coordinates, as a polygon."""
+    points = []
+    for angle in np.linspace(0, 2 * math.pi, 181):
+        direction = np.zeros(domain.dim)
+        direction[list(pair)] = math.cos(angle), math.sin(angle)
+        span = domain.extreme_point(direction) - domain.extreme_point(-direction)
+        points.append(span[list(pair)])
+    return np.array(points)
+
+
 def _draw_noise(axes: Any, plan: Plan) -> None:
-    """95 % of the noise on two values, or its size on every value relative to the domain."""
+    """The reach of the noise on every value, relative to the domain."""
     assert plan.spread is not None
-    if plan.dim == plan.spread.rows == 2:
-        _draw_two(axes, plan)
-        return
-    names = list(plan.columns or (str(index) for index in range(plan.dim)))[:40]
+    names = list(plan.columns or (str(index) for index in range(plan.dim)))[:MOST_BARS]
     reach = plan.spread.half_widths(0.95, joint=False)
     label = "95 % reach of the noise, records"
     if plan.domain is not None:
@@ -50,35 +124,6 @@ def _draw_noise(axes: Any, plan: Plan) -> None:
         label = "95 % reach of the noise, % of the column's range"
     axes.barh(names[::-1], reach[: len(names)][::-1], color=NOISE)
     axes.set_xlabel(label)
-    if plan.dim > len(names):
-        axes.set_title(f"the first {len(names)} columns", fontsize="small")
-
-
-def _draw_two(axes: Any, plan: Plan) -> None:
-    """The sets that hold half of the noise and 95 % of it, in the shape of its law."""
-    from matplotlib.patches import Polygon
-    from scipy.special import chdtri, gammaincinv
-
-    spread = plan.spread
-    assert spread is not None
-    angle = np.linspace(0, 2 * math.pi, 721)
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    unit = circle / np.linalg.norm(circle, spread.law.sensitivity_norm, axis=1)[:, None]
-    factor = np.diag(spread.scales) if spread.factor is None else spread.factor
-    for level, alpha in ((0.95, 0.2), (0.5, 0.45)):
-        # ‖z‖ has the law χ₂ for normal noise, and Gamma(2) for density ∝ exp(−‖z‖).
-        normal = spread.law.name == "normal"
-        reach = math.sqrt(chdtri(2, 1 - level)) if normal else float(gammaincinv(2, level))
-        edge = reach * unit[:, : factor.shape[1]] @ factor.T
-        axes.add_patch(Polygon(edge, color=NOISE, alpha=alpha, lw=0, label=f"{level:.0%}"))
-    axes.autoscale_view()
-    axes.margins(0.15)
-    names = plan.columns or ("value 0", "value 1")
-    axes.set_xlabel(f"noise on {names[0]}")
-    axes.set_ylabel(f"noise on {names[1]}")
-    axes.axhline(0, color=BOUND, lw=0.6)
-    axes.axvline(0, color=BOUND, lw=0.6)
-    axes.legend(framealpha=0.8, fontsize="small", loc="upper right", title="of the noise")
 
 
 def _draw_certificate(axes: Any, plan: Plan) -> None:

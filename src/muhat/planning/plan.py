@@ -8,28 +8,24 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, bounds, privacy
 from muhat.domains import Ball, Domain
-from muhat.domains.lattice import BoxLattice
 from muhat.ellipsoids import smallest_ellipsoid
-from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.ellipsoids.result import norm
+from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
-from muhat.mechanisms.ratio import Ratio
 from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy, PureDP
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
-
-if TYPE_CHECKING:
-    from muhat.data import Source
 
 Floats = NDArray[np.float64]
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -67,10 +63,11 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """The recipe's name; "ratio" for a mean whose number of records is secret."""
-        return "ratio" if self._is_ratio else self.recipe.name
+        return "ratio" if self.is_ratio else self.recipe.name
 
     @property
-    def _is_ratio(self) -> bool:
+    def is_ratio(self) -> bool:
+        """Whether the answer is a noisy sum divided by a noisy count."""
         return self.statistic == "mean" and self.n is None
 
     @property
@@ -82,7 +79,7 @@ class Plan:
     def spread(self) -> Spread | None:
         """The noise on the released value; None for a ratio, where the data decide."""
         recipe = self.recipe
-        if self._is_ratio:
+        if self.is_ratio:
             return None
         rows = recipe.query.rows
         if self.domain is None:
@@ -119,7 +116,7 @@ class Plan:
         For a ratio: asymptotic in n, at the mean for which it is largest.
         """
         n = _check.count("n", n)
-        if not self._is_ratio:
+        if not self.is_ratio:
             raise InvalidInput("error_at is for a mean with a secret n; use expected_error.")
         assert self.domain is not None
         recipe = self.recipe
@@ -147,7 +144,14 @@ class Plan:
         order = "ℓ∞" if math.isinf(self.p) else f"ℓ{self.p:g}".translate(SUBSCRIPTS)
         weighted = "weighted " if (self.weights != 1).any() else ""
         metric = f"root mean square {weighted}{order} error of the {self.statistic}"
-        return Certificate(metric, self.p, error, method, self._lower_bounds())
+        return Certificate(metric, self.p, error, method, self._lower_bounds(), self._power_error)
+
+    @property
+    def _power_error(self) -> float | None:
+        """(E‖noise‖_p^p)^{1/p} for normal noise: m_p·√tr_{p/2}, exact for every correlation."""
+        if self.spread is None or self.spread.law.name != "normal" or math.isinf(self.p):
+            return None
+        return absolute_moment(self.p) * norm(self.weights * self.spread.scales, self.p)
 
     def _lower_bounds(self) -> tuple[bounds.LowerBound, ...]:
         if self.domain is None:
@@ -163,7 +167,7 @@ class Plan:
             body.floor * scale,
             n=self.n,
             privacy=self.privacy,
-            contact_pairs=bounds.contact_pairs(self.domain),
+            contact_pairs=bounds.contact_pairs(body),
             contributions=self.contributions,
         )
         if self._has_packing_bound:
@@ -234,115 +238,12 @@ class Plan:
         only outcome is equal or not; the ledger is charged; then values are read. A failure
         after the charge keeps the charge.
         """
-        from muhat.data import open_source
-        from muhat.data.selection import column_names
+        from muhat.planning.execution import carry_out, check_count, open_records
 
-        columns = column_names(columns)
-        if self.columns and columns and tuple(map(str, columns)) != self.columns:
-            raise InvalidInput(
-                "the plan names its columns already: "
-                f"{', '.join(self.columns or ())}; leave columns out."
-            )
         account = as_ledger(ledger)
-        counted_only = self.domain is None
-        source = open_source(
-            data,
-            columns=self.columns if columns is None else columns,
-            dim=None if counted_only else self.dim,
-        )
-        if self.n is not None and source.rows() != self.n:
-            raise InvalidInput(
-                f"n = {self.n}, but the data have another number of rows. "
-                "Leave n out to have the rows counted, or use n=None to keep it secret."
-            )
-        return self.release_from(source, account)
-
-    def release_from(self, source: Source, ledger: Ledger | None) -> Release:
-        """Charge, read, add the noise: the second half of `release`."""
-        from muhat.data import exact_sums
-
-        # Whatever can fail without the data fails before the charge.
-        certificate, digest = self.certificate, self.digest
-        if certificate is not None and not math.isfinite(certificate.error):
-            raise InvalidInput("the expected error is not finite; nothing was spent.")
-        head = None
-        if ledger is not None:
-            entry = ledger.charge(
-                self.privacy,
-                neighbors=self.neighbors,
-                plan_digest=digest,
-                note=_note(self.statistic, source.columns),
-            )
-            head = entry.head.to_dict()
-        lattice = self.recipe.query.lattice
-        totals: tuple[int, ...] = ()
-        if lattice is None:
-            rows = _count(source)
-        else:
-            sums = exact_sums(source, lattice, missing=self.missing)
-            totals, rows = sums.total, sums.rows
-        if self.n is not None and rows != self.n:
-            raise DataChanged("the number of rows changed between counting and reading.")
-        value, noise = self._read(self.recipe.run(totals, rows))
-        return Release(
-            statistic=self.statistic,
-            value=value,
-            columns=("count",) if self.domain is None else source.columns,
-            mechanism=self.mechanism,
-            privacy=self.privacy,
-            neighbors=self.neighbors,
-            n=self.n,
-            contributions=self.contributions,
-            domain=self.domain,
-            noise=noise,
-            certificate=certificate,
-            assumptions=self.assumptions,
-            plan_digest=digest,
-            ledger_head=head,
-        )
-
-    def _read(self, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
-        """The value, and its spread, from the noisy sums: from here on everything is public."""
-        recipe = self.recipe
-        if self._is_ratio:
-            return self._read_ratio(noisy)
-        assert self.spread is not None
-        if self.domain is None:
-            return np.array([float(noisy[0])]), self.spread
-        weight = Fraction(1)
-        if self.statistic == "mean":
-            noisy = [total / self.n for total in noisy]  # type: ignore[operator]
-        elif recipe.query.from_zero:
-            weight = Fraction(0)
-        elif self.n is not None:
-            weight = Fraction(self.n)
-        else:
-            weight = noisy[-1] if recipe.query.count_multiplier is not None else Fraction(0)
-        totals = noisy[:-1] if recipe.query.count_multiplier is not None else noisy
-        lattice = recipe.query.lattice
-        if isinstance(lattice, BoxLattice):
-            # Exact up to the last step: a centre far from 0 must not swallow the digits.
-            exact = [
-                weight * units * step + total
-                for units, step, total in zip(
-                    lattice.center_units, lattice.grid, totals, strict=True
-                )
-            ]
-            return np.array([float(x) for x in exact]), self.spread
-        return float(weight) * self.domain.center + recipe.to_domain(totals), self.spread
-
-    def _read_ratio(self, noisy: list[Fraction]) -> tuple[Floats, Ratio]:
-        assert self.domain is not None
-        recipe = self.recipe
-        spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
-        ratio = Ratio(
-            recipe.to_domain(noisy[:-1]),
-            float(noisy[-1]),
-            spread,
-            float(recipe.row_scales[-1]),
-            self.domain.half_widths,
-        )
-        return self.domain.clip(self.domain.center + ratio.offset), ratio
+        source = open_records(self, data, columns)
+        check_count(self, source)
+        return carry_out(self, source, account)
 
     def assuming(self, *sentences: str) -> Plan:
         """The same plan with more assumptions stated."""
@@ -354,11 +255,15 @@ class Plan:
 
         return plan_text(self)
 
-    def plot(self) -> Any:
-        """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure."""
+    def plot(self, coordinates: Sequence[int | str] | None = None) -> Any:
+        """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure.
+
+        For two coordinates, the first two unless chosen: what one record can move, the sphere
+        that is commonly used, our ellipse; and the error beside its lower bounds.
+        """
         from muhat.planning.picture import plan_figure
 
-        return plan_figure(self)
+        return plan_figure(self, coordinates)
 
     def __repr__(self) -> str:
         return self.describe()
@@ -367,23 +272,3 @@ class Plan:
         from muhat.planning.display import plan_html
 
         return plan_html(self)
-
-
-def _count(source: Source) -> int:
-    """The number of records, when it is itself what is released."""
-    try:
-        rows: int | None = source.rows()
-    except DataChanged:
-        raise
-    except Exception:
-        rows = None
-    if rows is None:
-        # Raised outside the handler: a reader's exception may quote what it read.
-        raise SourceFailed("the records could not be counted to the end. The charge stays.")
-    return rows
-
-
-def _note(statistic: str, columns: Sequence[str]) -> str:
-    """What the ledger's entry says, in characters that every file can hold."""
-    text = f"{statistic} of {', '.join(columns)}" if columns else statistic
-    return text[:200].encode("utf-8", "replace").decode()

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from muhat import _check
 from muhat.domains import Box, Domain
 from muhat.errors import InvalidInput
+from muhat.mechanisms.body import Body
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
-from muhat.mechanisms.recipe import Body, Protection
+from muhat.mechanisms.recipe import Protection
 from muhat.planning.plan import Plan
 from muhat.planning.task import NamedBounds, Task, assumptions, check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP
@@ -57,12 +58,11 @@ def plan_mean(
         missing=missing,
         contributions=contributions,
     )
-    body = Body.of(task.domain)
     if n is not None:
-        return task.best(task.recipes(body, task.candidates(mechanism)))
+        return task.best(task.recipes(task.body, task.candidates(mechanism)))
     if mechanism is not None:
         raise InvalidInput("with a secret n the mechanism is always the ratio; leave it out.")
-    return task.plan(task.joint(body, share_for_mean(task.domain, task.p, task.weights)))
+    return task.plan(task.joint(task.body, share_for_mean(task.domain, task.p, task.weights)))
 
 
 def plan_sum(
@@ -91,15 +91,15 @@ def plan_sum(
     )
     names = task.candidates(mechanism)
     if n is not None or not task.domain.center.any():
-        return task.best(task.recipes(Body.of(task.domain), names))
+        return task.best(task.recipes(task.body, names))
     # A secret number of records, each moved by the centre: measure them from 0, or release
     # their number too and add the centre that many times.
     recipes = []
     if isinstance(task.domain, Box):
-        recipes = task.recipes(Body.from_origin(task.domain), names)
+        recipes = task.recipes(Body.from_origin(task.domain, task.p, task.weights), names)
     if mechanism is None:
         share = share_for_sum(task.domain, task.p, task.weights)
-        recipes.append(task.joint(Body.of(task.domain), share))
+        recipes.append(task.joint(task.body, share))
     if not recipes:
         raise InvalidInput(
             "with a secret n, the sum over a domain around a centre other than 0 is released "

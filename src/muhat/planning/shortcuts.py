@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
+from muhat.planning.execution import carry_out, open_records
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.task import NamedBounds, as_domain, check_promise, in_order
@@ -130,23 +131,22 @@ def _release(
     ledger: LedgerLike,
     **options: Any,
 ) -> Release:
-    from muhat.data import open_source
     from muhat.data.selection import column_names
 
     check_promise(options["privacy"])
     columns = column_names(columns)
     if isinstance(domain, Mapping) and columns is not None:
         domain = in_order(domain, columns)
-    where, names = as_domain(domain)
+    _, names = as_domain(domain)
     if n is not COUNTED:
         return planner(domain=domain, n=n, **options).release(data, columns, ledger)
     # The plan for any n checks the arguments before the rows are counted.
-    planner(domain=domain, n=1, **options)
+    trial = planner(domain=domain, n=1, **options)
     account = as_ledger(ledger)
-    source = open_source(data, columns=names if columns is None else columns, dim=where.dim)
+    source = open_records(trial, data, names if columns is None else columns)
     rows = source.rows()
     if rows == 0:
         raise InvalidInput("the data have no rows, so there is no mean to release.")
     plan = planner(domain=domain, n=rows, **options)
     plan = plan.assuming("n was counted from the data")
-    return plan.release_from(source, account)
+    return carry_out(plan, source, account)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from muhat.domains import Box, Domain
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
+from muhat.mechanisms.body import Body
 from muhat.mechanisms.box_norm import box_norm
 from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
-from muhat.mechanisms.recipe import Body, Protection, Recipe
+from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.planning.plan import Plan
 from muhat.privacy import KINDS, ApproxDP, Neighbors, Privacy, PureDP
 
@@ -97,6 +99,11 @@ class Task:
     def is_pure(self) -> bool:
         """Whether the promise is pure, which normal noise cannot keep."""
         return isinstance(self.privacy, PureDP)
+
+    @cached_property
+    def body(self) -> Body:
+        """The domain, ready to be summed and hidden."""
+        return Body.of(self.domain, self.p, self.weights)
 
     @property
     def protection(self) -> Protection:

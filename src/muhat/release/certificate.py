@@ -14,7 +14,9 @@ class Certificate:
     """What a plan achieves, beside what no mechanism of a class can beat.
 
     A function of public parameters alone. A bound whose constant is not known has the value
-    None, and takes no part in the ratios.
+    None, and takes no part in the ratios. `error` is the root of the mean squared ℓ_p norm,
+    (E‖z‖_p²)^½, found by `method`; `power_error` is the p-th root of the mean p-th power,
+    (E‖z‖_p^p)^{1/p}, exact for normal noise and None for other noise or p = ∞.
     """
 
     metric: str
@@ -22,6 +24,7 @@ class Certificate:
     error: float
     method: str
     bounds: tuple[LowerBound, ...]
+    power_error: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -61,6 +64,7 @@ class Certificate:
             "p": "inf" if math.isinf(self.p) else self.p,
             "error": self.error,
             "method": self.method,
+            "power_error": self.power_error,
             "ratio": self.ratio,
             "ratio_every": self.ratio_every,
             "bounds": [bound.to_dict() for bound in self.bounds],
@@ -75,6 +79,7 @@ class Certificate:
             float(fields["error"]),
             fields["method"],
             tuple(LowerBound.from_dict(bound) for bound in fields["bounds"]),
+            fields["power_error"],
         )
 
 

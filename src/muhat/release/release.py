@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
+from muhat.domains.hull import nearest_in_hull
 from muhat.errors import InvalidInput
 from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
@@ -120,16 +121,17 @@ class Release:
         return np.asarray(min(halves, key=lambda half: float(np.sum(half / halves[0]))))
 
     def projected(self) -> Release:
-        """The value moved into the domain: free of privacy cost, no longer unbiased.
+        """The value moved to the nearest point of the domain's convex hull, where the mean lies.
 
-        The certificate is dropped, because its bounds speak of unbiased mechanisms.
+        Free of privacy cost, no longer unbiased. The certificate is dropped, because its bounds
+        speak of unbiased mechanisms.
         """
         if self.domain is None or self.statistic != "mean":
             raise InvalidInput("only a mean is known to lie in the domain of the records.")
-        note = "projected onto the domain, which may bias the value"
+        note = "projected onto the convex hull of the domain, which may bias the value"
         return replace(
             self,
-            value=self.domain.clip(self.value),
+            value=nearest_in_hull(self.domain, self.value),
             certificate=None,
             assumptions=(*self.assumptions, note),
         )

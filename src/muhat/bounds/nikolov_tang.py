@@ -1,0 +1,48 @@
+"""The lower bounds with the constants that follow from Nikolov and Tang's own argument.
+
+Theorem 31 with its constants made explicit: an unbiased ρ-zCDP mean of n records of K has the
+root mean square ℓ_p error Γ_p(K)/(2n·√(e^{2ρ} − 1)) at least, on every dataset, where Γ_p(K) is
+the smallest ellipsoid around K with a free shift. Lemmas 28 and 29 give the same for pure ε with
+4·sinh²(ε/2) for the divergence. `unbiased` improves both: by the difference body, and by
+neighbours on both sides.
+"""
+
+from __future__ import annotations
+
+import math
+
+from muhat import _check
+from muhat.bounds.lower_bound import LowerBound
+from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy
+
+CITATION = "Nikolov and Tang 2024, arXiv:2301.13850"
+
+
+def paper_mean(gamma: float, *, n: int, privacy: Privacy) -> tuple[LowerBound, ...]:
+    """The paper's bound for a certified floor of Γ_p(K); nothing explicit is known for (ε, δ)."""
+    n = _check.count("n", n)
+    if isinstance(privacy, ApproxDP):
+        return ()
+    if isinstance(privacy, ZCDP | GDP):
+        rho = privacy.rho if isinstance(privacy, ZCDP) else float(privacy.amounts[0] / 2)
+        theorem, divergence = "NT24 Theorem 31", math.expm1(min(2 * rho, 700.0))
+    else:
+        theorem = "NT24 Lemmas 28 and 29"
+        divergence = 4 * math.sinh(min(privacy.epsilon, 700.0) / 2) ** 2
+    value = gamma / (2 * n * math.sqrt(divergence)) * (1 - 1e-12)
+    assumptions = (
+        "n is public and neighbours replace one record.",
+        "The mechanism is unbiased for the mean of every dataset of records in the domain.",
+    )
+    return (
+        LowerBound(
+            value,
+            "unbiased",
+            "every",
+            theorem,
+            "paper",
+            assumptions,
+            privacy.describe(),
+            CITATION,
+        ),
+    )

@@ -1,0 +1,202 @@
+"""The integers of a box: a grid of its own for every coordinate."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from muhat import _check
+from muhat.errors import InvalidInput
+
+BITS = 45
+"""A record's integers are at most 2^45 in size, and at least 2^44 at the far end."""
+
+SMALLEST_EXPONENT = -1125
+LARGEST_CENTER = 1 << 1000
+
+Number = float | Fraction
+
+
+@dataclass(frozen=True)
+class BoxLattice:
+    """Integers q with lower ≤ q ≤ upper that stand for the points center + q·2^exponents.
+
+    Every coordinate has its own grid 2^exponent, fine enough that the farther end is between
+    2^44 and 2^45 steps away from the centre, and a centre that is a whole multiple of the grid
+    (`center_units`), so integers and short binary fractions are kept without any error. A
+    coordinate of zero width has lower = upper = 0.
+
+    >>> lattice = BoxLattice.around([0.0], [1.0])
+    >>> lattice.exponents, lattice.center, lattice.upper == (2**45,)
+    ((-46,), (0.5,), True)
+    """
+
+    exponents: tuple[int, ...]
+    center_units: tuple[int, ...]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        lengths = {
+            len(part) for part in (self.exponents, self.center_units, self.lower, self.upper)
+        }
+        if lengths == {0} or len(lengths) != 1:
+            raise InvalidInput("a box lattice needs one exponent, centre and range a coordinate.")
+        for low, high in zip(self.lower, self.upper, strict=True):
+            if not -(1 << BITS) <= low <= 0 <= high <= 1 << BITS:
+                raise InvalidInput(
+                    "lattice bounds must satisfy -2^45 <= lower <= 0 <= upper <= 2^45."
+                )
+
+    @classmethod
+    def around(
+        cls,
+        lower: Iterable[Number],
+        upper: Iterable[Number],
+        origin: Iterable[Number] | None = None,
+    ) -> BoxLattice:
+        """The lattice of the box [lower, upper], centred on `origin` (default: the midpoint).
+
+        Bounds are floats, integers of any size or fractions, one a coordinate; bounds that
+        are not on the grid are rounded to it, half to even. The centre is the origin rounded
+        to a float on the grid. Refused: bounds that are reversed or not finite, beyond the
+        range of floats, closer together than 2^-1081, or closer than 2^-955 of their size.
+        """
+        lows = [_exact("lower", value) for value in lower]
+        highs = [_exact("upper", value) for value in upper]
+        if not lows or len(lows) != len(highs):
+            raise InvalidInput("lower and upper must have one number a coordinate, at least one.")
+        if origin is None:
+            origins = [(low + high) / 2 for low, high in zip(lows, highs, strict=True)]
+        else:
+            origins = [_exact("origin", value) for value in origin]
+            if len(origins) != len(lows):
+                raise InvalidInput("origin must have as many coordinates as the bounds.")
+        parts = [_coordinate(*ends) for ends in zip(lows, highs, origins, strict=True)]
+        exponents, centers, lower_units, upper_units = zip(*parts, strict=True)
+        return cls(exponents, centers, lower_units, upper_units)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.exponents)
+
+    @property
+    def record_dim(self) -> int:
+        """The number of coordinates of a record: the same."""
+        return self.dim
+
+    @property
+    def grid(self) -> tuple[Fraction, ...]:
+        """The step 2^exponent of every coordinate."""
+        return tuple(power_of_two(exponent) for exponent in self.exponents)
+
+    @property
+    def center(self) -> tuple[float, ...]:
+        """The point that q = 0 stands for; exact, but for a constant integer beyond 2^53."""
+        return tuple(
+            float(units * power_of_two(exponent))
+            for units, exponent in zip(self.center_units, self.exponents, strict=True)
+        )
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """upper − lower: how far one record can move a coordinate, in steps."""
+        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Integers only, so that a digest of it is stable."""
+        return {
+            "kind": "box",
+            "exponents": list(self.exponents),
+            "center_units": list(self.center_units),
+            "lower": list(self.lower),
+            "upper": list(self.upper),
+        }
+
+
+def round_half_even(numerator: int, denominator: int) -> int:
+    """numerator/denominator (denominator > 0) to the nearest integer, ties to even."""
+    quotient, remainder = divmod(numerator, denominator)
+    twice = 2 * remainder
+    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
+
+
+def _coordinate(low: Fraction, high: Fraction, origin: Fraction) -> tuple[int, int, int, int]:
+    """Exponent, centre, lower and upper of one coordinate, in steps."""
+    if not low <= high:
+        raise InvalidInput("lower must not exceed upper in any coordinate.")
+    if not low <= origin <= high:
+        raise InvalidInput("origin must lie between lower and upper in every coordinate.")
+    if low == high:
+        return _constant(low)
+    exponent = _bit_length(max(high - origin, origin - low)) - BITS
+    while True:
+        if exponent < SMALLEST_EXPONENT:
+            raise InvalidInput("lower and upper are too close together: less than 2^-1081 apart.")
+        center = _on_grid(origin, exponent)
+        if abs(center) > LARGEST_CENTER:
+            raise InvalidInput("lower and upper are too close together for their size.")
+        lower = min(_steps(low, exponent) - center, 0)
+        upper = max(_steps(high, exponent) - center, 0)
+        if max(-lower, upper) <= 1 << BITS:
+            return exponent, center, lower, upper
+        # Rounding a large origin to a float can push an end beyond 2^45: a coarser grid fits.
+        exponent += 1
+
+
+def _constant(value: Fraction) -> tuple[int, int, int, int]:
+    """A coordinate of zero width: exact for integers and floats, else the nearest float."""
+    if value.denominator & (value.denominator - 1):
+        value = Fraction(float(value))
+    exponent = 1 - value.denominator.bit_length()
+    return exponent, value.numerator, 0, 0
+
+
+def _on_grid(origin: Fraction, exponent: int) -> int:
+    """The origin in steps, rounded to the grid and, where floats are coarser, to a float."""
+    units = _steps(origin, exponent)
+    excess = max(units.bit_length() - 53, -1074 - exponent)
+    if excess > 0:
+        units = round_half_even(units, 1 << excess) << excess
+    if units.bit_length() + exponent > 1024:
+        # Next to the largest float the grid goes on where floats end.
+        units -= (1 if units > 0 else -1) << max(excess, 0)
+    return units
+
+
+def _steps(value: Fraction, exponent: int) -> int:
+    scaled = value / power_of_two(exponent)
+    return round_half_even(scaled.numerator, scaled.denominator)
+
+
+def _bit_length(size: Fraction) -> int:
+    """The smallest b with size ≤ 2^b, for a size above zero."""
+    bits = size.numerator.bit_length() - size.denominator.bit_length() + 1
+    while size <= power_of_two(bits - 1):
+        bits -= 1
+    return bits
+
+
+def power_of_two(exponent: int) -> Fraction:
+    """2^exponent, exactly."""
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def _exact(name: str, value: object) -> Fraction:
+    """A public bound as the exact rational it is."""
+    if isinstance(value, numbers.Integral):
+        exact = Fraction(operator.index(value))
+    elif isinstance(value, Fraction):
+        exact = value
+    else:
+        exact = Fraction(_check.real(name, value))
+    try:
+        float(exact)
+    except OverflowError:
+        raise InvalidInput(f"{name} must lie within the range of floats, about ±1.8e308.") from None
+    return exact

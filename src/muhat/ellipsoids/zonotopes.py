@@ -1,0 +1,73 @@
+"""The certified pair around a zonotope A·[−1, 1]^k.
+
+With D ≥ 0 diagonal, tr_q(D²) = 1, q = p/(p−2), and Σ 1/m_i = 1,
+
+    M = A·diag(m)·Aᵀ  contains the zonotope,  m_i = U/‖D·a_i‖,  U = Σ‖D·a_i‖,
+    L = tr((D·A·(2/π)·arcsin(R)·Aᵀ·D)^½) ≤ Γ_p,  R the cosines between the D·a_i:
+
+the signs of a Gaussian vector with covariance R are a measure on the corners with the second
+moment (2/π)·arcsin(R). At the best D, L ≤ Γ_p ≤ U ≤ √(π/2)·L. Few generators are listed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.domains.base import Vector, signs
+from muhat.ellipsoids.finite import around_columns
+from muhat.ellipsoids.result import SmallestEllipsoid, with_factor
+
+Matrix = NDArray[np.float64]
+
+MOST_LISTED = 11
+"""Up to this many generators their 2^(k−1) pairs of corners go to the solver."""
+
+STEPS = 200
+
+
+def around_zonotope(generators: Matrix, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+    """The smallest ellipsoid around A·[−1, 1]^k, or the certified pair for many generators."""
+    used = generators[:, generators.any(axis=0)]
+    if used.shape[1] <= MOST_LISTED:
+        corners = signs(max(used.shape[1] - 1, 0), len(used)) if used.shape[1] else None
+        columns = np.zeros((len(generators), 1))
+        if corners is not None:
+            # One corner of each opposite pair: the sign of the first generator is fixed.
+            columns = used @ np.column_stack([np.ones(len(corners)), corners]).T
+        result = around_columns(columns, p, tol, weights=weights)
+        scales = np.linalg.norm(result.factor, axis=1)
+        return SmallestEllipsoid(scales, result.factor, result.value, result.floor, result.contacts)
+    A = weights[:, None] * used
+    D = _best_diagonal(A, p)
+    lengths = np.linalg.norm(D[:, None] * A, axis=0)
+    factor = used * np.sqrt(lengths.sum() / lengths)
+    return with_factor(factor, _gaussian_signs(D[:, None] * A, lengths), p, weights)
+
+
+def _best_diagonal(A: Matrix, p: float) -> Vector:
+    """D with tr_q(D²) = 1 and a large Σ‖D·a_i‖: concave in e = D², climbed by damped steps."""
+    dim = len(A)
+    if p == 2:
+        return np.ones(dim)
+    q = 1.0 if math.isinf(p) else p / (p - 2)
+    squares = A**2
+    e = np.full(dim, dim ** (-1 / q))
+    for _ in range(STEPS):
+        gradient = squares @ (1 / np.sqrt(np.maximum(squares.T @ e, 1e-300)))
+        # At the optimum e^{q−1} ∝ gradient; for q = 1, e·gradient ∝ e.
+        target = e * gradient if q == 1 else (gradient ** (1 / (q - 1)) * e) ** 0.5
+        e = np.maximum(target / np.sum(target**q) ** (1 / q), 1e-13)
+        e /= np.sum(e**q) ** (1 / q)
+    return np.asarray(np.sqrt(e))
+
+
+def _gaussian_signs(DA: Matrix, lengths: Vector) -> float:
+    """L: the dual value of the signs of correlated normals, a little rounded down."""
+    cosines = np.clip((DA / lengths).T @ (DA / lengths), -1, 1)
+    np.fill_diagonal(cosines, 1.0)
+    moment = DA @ (2 / math.pi * np.arcsin(cosines)) @ DA.T
+    roots = np.sqrt(np.maximum(np.linalg.eigvalsh(moment), 0.0))
+    return float(roots.sum() * (1 - 1e-9))

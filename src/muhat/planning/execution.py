@@ -1,0 +1,194 @@
+"""Carries a plan out: check, count, charge, read, add the noise, and say what came out.
+
+The order is the point. Arguments and metadata are checked first; if n is public the rows are
+counted, and the only outcome is equal or not; then the ledger is charged; then values are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.domains.hull import nearest_in_hull
+from muhat.domains.lattice import BoxLattice, Lattice, PointsLattice
+from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.ledger import Ledger
+from muhat.mechanisms.ratio import Ratio
+from muhat.noise.spread import Spread
+from muhat.planning.plan import Plan
+from muhat.release.release import Release
+
+if TYPE_CHECKING:
+    from muhat.data import Source
+
+Floats = NDArray[np.float64]
+
+
+def open_records(plan: Plan, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
+    """The data as records of the plan; arguments and metadata are checked, nothing is read."""
+    from muhat.data import open_source
+    from muhat.data.selection import column_names
+
+    chosen = column_names(columns)
+    if plan.columns and chosen and tuple(map(str, chosen)) != plan.columns:
+        raise InvalidInput(
+            f"the plan names its columns already: {', '.join(plan.columns)}; leave columns out."
+        )
+    lattice = plan.recipe.query.lattice
+    any_width = lattice is None or isinstance(lattice, PointsLattice)
+    dim = None if lattice is None or any_width else lattice.record_dim
+    source = open_source(data, plan.columns if chosen is None else chosen, dim)
+    _lattice_for(plan, source)
+    return source
+
+
+def check_count(plan: Plan, source: Source) -> None:
+    """Compare a public n with the data; how far they are apart is not told."""
+    if plan.n is not None and source.rows() != plan.n:
+        raise InvalidInput(
+            f"n = {plan.n}, but the data have another number of rows. "
+            "Leave n out to have the rows counted, or use n=None to keep it secret."
+        )
+
+
+def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
+    """Charge, read, add the noise. A failure after the charge keeps the charge."""
+    # Whatever can fail without the data fails before the charge.
+    certificate, digest = plan.certificate, plan.digest
+    if certificate is not None and not math.isfinite(certificate.error):
+        raise InvalidInput("the expected error is not finite; nothing was spent.")
+    head = None
+    # A domain of one point has one answer, which costs nothing.
+    if ledger is not None and plan.recipe.query.rows:
+        entry = ledger.charge(
+            plan.privacy,
+            neighbors=plan.neighbors,
+            plan_digest=digest,
+            note=_note(plan.statistic, source.columns),
+        )
+        head = entry.head.to_dict()
+    totals, rows = _sums(plan, source)
+    if plan.n is not None and rows != plan.n:
+        raise DataChanged("the number of rows changed between counting and reading.")
+    value, noise = _answer(plan, plan.recipe.run(totals, rows))
+    return Release(
+        statistic=plan.statistic,
+        value=value,
+        columns=_names(plan, source),
+        mechanism=plan.mechanism,
+        privacy=plan.privacy,
+        neighbors=plan.neighbors,
+        n=plan.n,
+        contributions=plan.contributions,
+        domain=plan.domain,
+        noise=noise,
+        certificate=certificate,
+        assumptions=plan.assumptions,
+        plan_digest=digest,
+        ledger_head=head,
+    )
+
+
+def _lattice_for(plan: Plan, source: Source) -> Lattice | None:
+    """The lattice for this source: of points, one column of codes or all their coordinates."""
+    lattice = plan.recipe.query.lattice
+    if not isinstance(lattice, PointsLattice) or source.dim == lattice.record_dim:
+        return lattice
+    if source.dim != 1:
+        raise InvalidInput(
+            f"records of points are one column of codes, or {lattice.record_dim} columns of "
+            f"coordinates; got {source.dim} columns."
+        )
+    return PointsLattice.of(lattice.size)
+
+
+def _sums(plan: Plan, source: Source) -> tuple[tuple[int, ...], int]:
+    """The exact integer sums and the number of records."""
+    from muhat.data import exact_sums
+
+    lattice = _lattice_for(plan, source)
+    if lattice is None:
+        return (), _count(source)
+    sums = exact_sums(source, lattice, missing=plan.missing)
+    return sums.total, sums.rows
+
+
+def _count(source: Source) -> int:
+    """The number of records, when it is itself what is released."""
+    try:
+        rows: int | None = source.rows()
+    except DataChanged:
+        raise
+    except Exception:
+        rows = None
+    if rows is None:
+        # Raised outside the handler: a reader's exception may quote what it read.
+        raise SourceFailed("the records could not be counted to the end. The charge stays.")
+    return rows
+
+
+def _note(statistic: str, columns: Sequence[str]) -> str:
+    """What the ledger's entry says, in characters that every file can hold."""
+    text = f"{statistic} of {', '.join(columns)}" if columns else statistic
+    return text[:200].encode("utf-8", "replace").decode()
+
+
+def _names(plan: Plan, source: Source) -> tuple[str, ...]:
+    """What the values are called: the columns, if there is one for each."""
+    if plan.domain is None:
+        return ("count",)
+    if source.dim == plan.dim:
+        return source.columns
+    return tuple(str(index) for index in range(plan.dim))
+
+
+def _answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
+    """The value and its spread, from the noisy sums: from here on everything is public."""
+    if plan.is_ratio:
+        return _ratio(plan, noisy)
+    assert plan.spread is not None
+    if plan.domain is None:
+        return np.array([float(noisy[0])]), plan.spread
+    query = plan.recipe.query
+    counted = query.count_multiplier is not None
+    totals = noisy[:-1] if counted else noisy
+    centers = _centers(plan, noisy[-1] if counted else Fraction(0))
+    if plan.statistic == "mean":
+        assert plan.n is not None
+        totals = [total / plan.n for total in totals]
+    lattice = query.lattice
+    if isinstance(lattice, BoxLattice):
+        # Exact up to the last step: a centre far from 0 must not swallow the digits.
+        places = zip(lattice.center_units, lattice.grid, totals, strict=True)
+        exact = [centers * units * step + total for units, step, total in places]
+        return np.array([float(x) for x in exact]), plan.spread
+    return float(centers) * plan.domain.center + plan.recipe.to_domain(totals), plan.spread
+
+
+def _centers(plan: Plan, count: Fraction) -> Fraction:
+    """How many times the centre belongs to the answer: sums are measured from it."""
+    if plan.statistic == "mean":
+        return Fraction(1)
+    if plan.recipe.query.from_zero:
+        return Fraction(0)
+    return count if plan.n is None else Fraction(plan.n)
+
+
+def _ratio(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Ratio]:
+    """The noisy sum divided by the noisy count, within the domain."""
+    assert plan.domain is not None
+    recipe = plan.recipe
+    ratio = Ratio(
+        recipe.to_domain(noisy[:-1]),
+        float(noisy[-1]),
+        Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor),
+        float(recipe.row_scales[-1]),
+        plan.domain.half_widths,
+    )
+    inside = np.clip(ratio.offset, -1e150, 1e150)
+    return nearest_in_hull(plan.domain, plan.domain.center + inside), ratio
