@@ -306,7 +306,9 @@ def test_a_projected_mean_lies_in_the_hull_of_the_points():
     assert np.allclose(inside, np.clip(release.value, 0, 1), atol=1e-4)
 
 
-@pytest.mark.parametrize("domain", [mh.Simplex(dim=3), mh.Points(np.eye(3))], ids=repr)
+@pytest.mark.parametrize(
+    "domain", [mh.Simplex(dim=3), mh.Points(np.eye(3)), mh.MomentTensor(order=2, dim=2)], ids=repr
+)
 def test_a_secret_n_is_refused_where_it_cannot_be_kept(domain):
     with pytest.raises(mh.InvalidInput, match="public n"):
         mh.plan_mean(domain=domain, n=None, privacy=RHO)
@@ -314,7 +316,7 @@ def test_a_secret_n_is_refused_where_it_cannot_be_kept(domain):
 
 @pytest.mark.parametrize(
     "domain",
-    [mh.MomentTensor(order=2, dim=2), BOX * mh.Simplex(dim=3)],
+    [BOX * mh.Simplex(dim=3)],
     ids=lambda domain: type(domain).__name__,
 )
 def test_domains_without_sums_are_refused_with_what_is_known_of_them(domain):
@@ -340,3 +342,38 @@ def test_images_and_sums_take_records_in_the_coordinates_of_their_parts():
         poisoned = records.copy()
         poisoned[:5] = [[np.nan], [np.inf], [1e308], [-1e308], [5e-324]]
         assert np.isfinite(mh.mean(poisoned, domain=domain, privacy=RHO).value).all()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_moments_are_released_from_the_records_themselves(order):
+    K = mh.MomentTensor(order=order, dim=3)
+    release = mh.mean(X, domain=K, privacy=mh.GDP(mu=2))
+    assert within(release, K.clip(X).mean(axis=0))
+    assert len(release.columns) == K.dim
+
+
+def test_an_inner_domain_clips_where_the_outer_one_cannot():
+    zonotope, inner = mh.Zonotope([[2.0, 1.0, 0.0], [0.0, 1.0, 1.0]]), mh.Box([-1, -1], [1, 1])
+    release = mh.mean(X[:, :2], domain=zonotope, clip=inner, privacy=mh.GDP(mu=2))
+    assert within(release, inner.clip(X[:, :2]).mean(axis=0))
+    assert "Box" in release.assumptions[0]
+    for bad in (mh.Box([0, 0], [1, 1]), mh.Box([-9, -9], [9, 9]), mh.Ball(radius=1, dim=3), 3):
+        with pytest.raises(mh.InvalidInput, match="clip"):
+            mh.mean(X[:, :2], domain=zonotope, clip=bad, privacy=RHO)
+
+
+@pytest.mark.parametrize(
+    "promise", [mh.ZCDP(rho=0.02), mh.PureDP(epsilon=0.5)], ids=["zcdp", "pure"]
+)
+def test_the_gain_of_a_projection_is_predicted_from_above(promise):
+    """The bound is far above: a mean of 200 squared errors cannot pass it by chance."""
+    domain = mh.LpBall(p=1, dim=20)
+    data = domain.clip(RNG.normal(size=(40, 20)))
+    plan = mh.plan_mean(domain=domain, n=40, privacy=promise)
+    assert plan.projected_error < plan.expected_error
+    errors = [
+        np.sum((plan.release(data).projected().value - data.mean(axis=0)) ** 2) for _ in range(200)
+    ]
+    assert np.mean(errors) < plan.projected_error**2
+    assert "no longer unbiased" in plan.describe()
+    assert mh.plan_sum(domain=domain, n=40, privacy=promise).projected_error is None

@@ -19,7 +19,14 @@ from muhat.data.columns import Batch, Column, FloatArray, Floats
 from muhat.data.exact import Steps
 from muhat.data.points_kernel import PointsKernel
 from muhat.data.simplex_kernel import SimplexKernel
-from muhat.domains.lattice import BallLattice, Lattice, PointsLattice, SimplexLattice
+from muhat.data.tensor_kernel import TensorKernel
+from muhat.domains.lattice import (
+    BallLattice,
+    Lattice,
+    PointsLattice,
+    SimplexLattice,
+    TensorLattice,
+)
 
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
@@ -100,13 +107,18 @@ def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> 
         return _kernel(lattice).integers(columns, drop=drop)
 
 
-def _kernel(lattice: Lattice) -> BoxKernel | BallKernel | SimplexKernel | PointsKernel:
+Kernel = BoxKernel | BallKernel | SimplexKernel | PointsKernel | TensorKernel
+
+
+def _kernel(lattice: Lattice) -> Kernel:
     if isinstance(lattice, BallLattice):
         return BallKernel(lattice)
     if isinstance(lattice, SimplexLattice):
         return SimplexKernel(lattice)
     if isinstance(lattice, PointsLattice):
         return PointsKernel(lattice)
+    if isinstance(lattice, TensorLattice):
+        return TensorKernel(lattice)
     return BoxKernel(lattice)
 
 

@@ -11,6 +11,7 @@ from muhat.domains.box_lattice import BoxLattice, round_half_even
 from muhat.domains.lattice_gauges import BlockGauge, Gauge, LpGauge, SchattenGauge
 from muhat.domains.points_lattice import PointsLattice
 from muhat.domains.simplex_lattice import SimplexLattice
+from muhat.domains.tensor_lattice import TensorLattice
 
 __all__ = [
     "BallLattice",
@@ -22,7 +23,8 @@ __all__ = [
     "PointsLattice",
     "SchattenGauge",
     "SimplexLattice",
+    "TensorLattice",
     "round_half_even",
 ]
 
-Lattice = BoxLattice | BallLattice | SimplexLattice | PointsLattice
+Lattice = BoxLattice | BallLattice | SimplexLattice | PointsLattice | TensorLattice

@@ -78,7 +78,14 @@ def around_points(
 def from_finite(result: FiniteResult) -> SmallestEllipsoid:
     """The solver's result, verified there."""
     scales = np.linalg.norm(result.factor, axis=1)
-    return SmallestEllipsoid(scales, result.factor, result.value, result.floor, result.contacts)
+    return SmallestEllipsoid(
+        scales,
+        result.factor,
+        result.value,
+        result.floor,
+        result.contacts,
+        result.shift if result.shift.any() else None,
+    )
 
 
 @around.register

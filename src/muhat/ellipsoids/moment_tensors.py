@@ -14,6 +14,7 @@ that rotations leave alone, the last of the shares.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +42,16 @@ def around_tensors(K: MomentTensor, body: str, p: float, weights: Vector) -> Sma
     projections = _projections(K)
     dims = np.array([round(np.trace(P)) for P in projections])
     shares = np.array([P[0, 0] for P in projections])  # of e_1^{⊗ℓ}, the first coordinate
+    shift = None
     if body == "shifted" and not K.is_symmetric:
-        sizes, moments = _shifted_design(shares, dims)
+        sizes, moments, w = _shifted_design(shares, dims)
+        shift = w * projections[-1][:, 0]
     else:
         sizes, moments = _design(shares[:, None] * _squared_lengths(K, body), dims)
     root = np.tensordot(np.sqrt(sizes), projections, axes=1)
     # moments are those of a measure on the body, so they bound Γ_p from below for every p.
     floor = dual_floor(np.tensordot(moments, projections, axes=1), p, weights)
-    return with_factor(root, floor, p, weights)
+    return replace(with_factor(root, floor, p, weights), shift=shift)
 
 
 def _projections(K: MomentTensor) -> list[Matrix]:
@@ -96,8 +99,8 @@ def _squared_lengths(K: MomentTensor, body: str) -> Matrix:
     return np.hstack([apex, pairs])
 
 
-def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Vector]:
-    """The same for K with a free shift: the weight w on the sphere and 1 − w on 0."""
+def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Vector, float]:
+    """The same for K with a free shift, and the weight w on the sphere; 0 has 1 − w."""
     from scipy.optimize import minimize_scalar
 
     def moments(w: float) -> Vector:
@@ -117,7 +120,7 @@ def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Ve
     sphere[-1] *= (1 - w) ** 2
     zero[-1] = shares[-1] * w**2
     reach = max(float(np.sum(sphere / m)), float(np.sum(zero / m)))
-    return np.asarray(m * reach * (1 + 1e-12)), moments(w)
+    return np.asarray(m * reach * (1 + 1e-12)), moments(w), w
 
 
 def _design(moved: Matrix, dims: NDArray[np.int64]) -> tuple[Vector, Vector]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,16 @@ class SmallestEllipsoid:
     `scales` are the square roots of M's diagonal, of shape (d,); `factor` is F, of shape (d, k);
     k < d if the body is flat. `value` is √tr_{p/2}(M) in the weighted norm, `floor` is at most
     Γ_p of the body. `contacts` is the number of pairs of points at which the ellipsoid is held,
-    None if it is not known.
+    None if it is not known. `shift` is where the ellipsoid is centred around a body with a free
+    shift, None if that is the body's own centre.
     """
 
     scales: Vector
     factor: Matrix | None
     value: float
     floor: float
-    contacts: int | None = field(default=None)
+    contacts: int | None = None
+    shift: Vector | None = None
 
     @property
     def gap(self) -> float:

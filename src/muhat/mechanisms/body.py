@@ -22,7 +22,9 @@ from muhat.domains import (
     Domain,
     Ellipsoid,
     LpBall,
+    MomentTensor,
     Points,
+    Preimage,
     Product,
     SchattenBall,
     Simplex,
@@ -33,10 +35,12 @@ from muhat.domains.lattice import (
     BlockGauge,
     BoxLattice,
     Gauge,
+    Lattice,
     LpGauge,
     PointsLattice,
     SchattenGauge,
     SimplexLattice,
+    TensorLattice,
 )
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
@@ -56,19 +60,28 @@ class Body:
 
     `shape` is the set to hide, in whose coordinates `axes` are the half axes of its smallest
     ellipsoid; `lattice`, `transform` and `from_zero` say how records become integers and come
-    back. `table`, of shape (N, r), holds whitened points where records are one of N points.
+    back. `table`, of shape (N, r), holds whitened points where records are one of N points;
+    `center` is where sums are measured from, if that is not the centre of the shape.
     """
 
     shape: Domain
-    lattice: BoxLattice | BallLattice | SimplexLattice | PointsLattice
+    lattice: Lattice
     axes: Floats
     transform: Floats | None = None
     from_zero: bool = False
     table: Floats | None = None
+    center: Floats | None = None
 
     @classmethod
-    def of(cls, domain: Domain, p: float, weights: Vector) -> Body:
-        """Records of a domain, measured from its centre, for the error in question."""
+    def of(cls, domain: Domain, p: float, weights: Vector, clip: Domain | None = None) -> Body:
+        """Records of a domain, measured from its centre, for the error in question.
+
+        With `clip`, a smaller domain about the same centre, records are clipped to that one.
+        """
+        if clip is not None and domain.is_symmetric:
+            return cls._whitened(domain, p, weights, Preimage(clip, None, np.zeros(domain.dim)))
+        if clip is not None:
+            raise InvalidInput("clip is for domains that are symmetric about their centre.")
         match domain:
             case Box():
                 lower, upper = zip(*domain.bounds, strict=True)
@@ -88,12 +101,14 @@ class Body:
                 return cls._simplex(domain)
             case Points():
                 return cls._points(domain, p, weights)
+            case MomentTensor():
+                return cls._tensors(domain, p, weights)
         if not domain.is_symmetric or domain.lifts:
             raise InvalidInput(
                 f"records of {type(domain).__name__} cannot be released yet: its ellipsoid and its "
                 "bounds are known (mh.smallest_ellipsoid, mh.bounds.unbiased), its sums are not."
             )
-        return cls._whitened(domain, p, weights)
+        return cls._whitened(domain, p, weights, domain.preimage())
 
     @classmethod
     def from_origin(cls, box: Box, p: float, weights: Vector) -> Body:
@@ -110,9 +125,8 @@ class Body:
         return cls(domain, lattice, np.ones(domain.dim), axes)
 
     @classmethod
-    def _whitened(cls, domain: Domain, p: float, weights: Vector) -> Body:
-        """Records of the body itself, or of the one it is an image of, in whitened coordinates."""
-        source = domain.preimage()
+    def _whitened(cls, domain: Domain, p: float, weights: Vector, source: Preimage) -> Body:
+        """Records of the domain it is an image of, in whitened coordinates."""
         gauge = gauge_of(source.domain)
         ellipsoid = smallest_ellipsoid(domain, p, "shifted", weights=weights)
         if ellipsoid.factor is None and source.matrix is None:
@@ -140,6 +154,20 @@ class Body:
         table = (domain.points - domain.center) @ np.linalg.pinv(root).T
         lattice = PointsLattice.of(domain.points, nearest=True)
         return cls(domain, lattice, np.ones(root.shape[1]), root, table=table)
+
+    @classmethod
+    def _tensors(cls, domain: MomentTensor, p: float, weights: Vector) -> Body:
+        """Lifted records in the coordinates of the ellipsoid around them, wherever it is centred.
+
+        Of even order its diameter is up to √2 longer than what two records can differ by.
+        """
+        ellipsoid = smallest_ellipsoid(domain, p, "shifted", weights=weights)
+        center = np.zeros(domain.dim) if ellipsoid.shift is None else ellipsoid.shift
+        inverse = np.linalg.inv(ellipsoid.root)
+        ball = BallLattice.mapped(center.tolist(), inverse.tolist())
+        lattice = TensorLattice(domain.order, domain.record_dim, ball)
+        axes = np.ones(domain.dim)
+        return cls(domain, lattice, axes, np.asarray(ellipsoid.root), center=center)
 
     def proportions(self, scales: Floats) -> list[float]:
         """Multipliers, up to a common factor, that give noise of these scales on the sums.
@@ -202,8 +230,9 @@ def calibrated(
     With a `count_scale` the number of records is released too; without a body, it alone.
     """
     lattice = None if body is None else body.lattice
-    if count_scale is not None and isinstance(lattice, SimplexLattice | PointsLattice):
-        raise InvalidInput("records of a simplex or of listed points need a public n.")
+    lopsided = SimplexLattice | PointsLattice | TensorLattice
+    if count_scale is not None and isinstance(lattice, lopsided):
+        raise InvalidInput("records of a simplex, of listed points or tensors need a public n.")
     if isinstance(lattice, PointsLattice):
         assert body is not None
         assert body.table is not None
@@ -223,4 +252,6 @@ def calibrated(
         strength_squared=protection.strength_squared,
         contributions=protection.contributions,
     )
-    return Recipe(name, law, query, protection, None if body is None else body.transform)
+    if body is None:
+        return Recipe(name, law, query, protection)
+    return Recipe(name, law, query, protection, body.transform, body.center)

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from muhat.domains.lattice import BallLattice, BoxLattice, SimplexLattice
+from muhat.domains.lattice import BallLattice, BoxLattice, SimplexLattice, TensorLattice
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 
-Lattice = BoxLattice | BallLattice | SimplexLattice
+Lattice = BoxLattice | BallLattice | SimplexLattice | TensorLattice
 """The lattices whose sums are multiplied by a diagonal B."""
 
 PRECISION_BITS = 50
@@ -97,7 +97,7 @@ class IntegerQuery:
         if isinstance(self.lattice, BoxLattice):
             extents = _box_extents(self.lattice, neighbors, self.from_zero)
             moved += [b * e for b, e in zip(self.multipliers, extents, strict=True)]
-        elif isinstance(self.lattice, BallLattice):
+        elif isinstance(self.lattice, BallLattice | TensorLattice):
             sides = 2 if neighbors is Neighbors.SUBSTITUTE else 1
             radius = self.multipliers[0] * self.lattice.radius * sides
             # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.

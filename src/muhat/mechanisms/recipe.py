@@ -47,7 +47,8 @@ class Recipe:
     """Exact sums in, noisy sums out.
 
     `transform` maps the lattice's r coordinates to the domain's d, where they differ: a matrix of
-    shape (d, r), or of shape (d,) if it is diagonal.
+    shape (d, r), or of shape (d,) if it is diagonal. `center` is the point that sums are measured
+    from, None if it is the domain's own centre.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Recipe:
     query: IntegerQuery | TableQuery
     protection: Protection
     transform: Floats | None = None
+    center: Floats | None = None
 
     def __post_init__(self) -> None:
         moved = self.query.sensitivity(

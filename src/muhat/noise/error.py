@@ -118,8 +118,6 @@ def _simulated(factor: Floats, p: float) -> float:
 
     ‖F·g‖₂², whose mean is known, is the control variate.
     """
-    from scipy.special import ndtri
-
     largest = float(np.abs(factor).max())
     factor = factor / largest
     rank = factor.shape[1]
@@ -127,8 +125,7 @@ def _simulated(factor: Floats, p: float) -> float:
     blocks = max(4, min(64, (1 << 24) // (block * rank)))
     sizes, controls = np.empty(blocks * block), np.empty(blocks * block)
     for b in range(blocks):
-        index = np.arange(b * block * rank, (b + 1) * block * rank, dtype=np.uint64)
-        noise = ndtri(_fixed_stream(index)).reshape(block, rank) @ factor.T
+        noise = fixed_normals(block, rank, b * block) @ factor.T
         sizes[b * block : (b + 1) * block] = _norms(noise, p) ** 2
         controls[b * block : (b + 1) * block] = np.linalg.norm(noise, axis=1) ** 2
     controls -= float(np.sum(factor**2))
@@ -146,11 +143,18 @@ def _norms(vectors: Floats, p: float) -> Floats:
     return np.asarray(most * np.sum((np.abs(vectors) / most[:, None]) ** p, axis=1) ** (1 / p))
 
 
-def _fixed_stream(index: NDArray[np.uint64]) -> Floats:
-    """SplitMix64 of a counter, as numbers strictly between 0 and 1: the same on every run."""
+def fixed_normals(rows: int, columns: int, start: int = 0) -> Floats:
+    """Standard normals for predictions, never for noise: the same on every run.
+
+    Quantiles of SplitMix64 of a counter, of shape (rows, columns), from row `start` on.
+    """
+    from scipy.special import ndtri
+
+    index = np.arange(start * columns, (start + rows) * columns, dtype=np.uint64)
     with np.errstate(over="ignore"):
         z = (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-    return ((z >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    uniform = ((z >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return np.asarray(ndtri(uniform)).reshape(rows, columns)

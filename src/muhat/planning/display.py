@@ -69,4 +69,11 @@ def plan_notes(plan: Plan) -> list[str]:
     if plan.alternatives:
         others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
         lines.append(f"Other mechanisms would have had the error: {others}.")
+    if plan.projected_error is not None and plan.spread is not None:
+        plain, _ = plan.spread.root_mean_square(2)
+        if plan.projected_error < 0.95 * plain:
+            lines.append(
+                f"Projected onto the domain (release.projected()) the ℓ₂ error is at most "
+                f"{plan.projected_error:.4g} instead of {plain:.4g}, but no longer unbiased."
+            )
     return [*lines, "Assumed: " + "; ".join(plan.assumptions) + "."]

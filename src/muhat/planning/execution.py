@@ -167,7 +167,8 @@ def _answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
         places = zip(lattice.center_units, lattice.grid, totals, strict=True)
         exact = [centers * units * step + total for units, step, total in places]
         return np.array([float(x) for x in exact]), plan.spread
-    return float(centers) * plan.domain.center + plan.recipe.to_domain(totals), plan.spread
+    center = plan.domain.center if plan.recipe.center is None else plan.recipe.center
+    return float(centers) * center + plan.recipe.to_domain(totals), plan.spread
 
 
 def _centers(plan: Plan, count: Fraction) -> Fraction:

@@ -110,6 +110,18 @@ class Plan:
         """How `expected_error` was found: exact, quadrature, bound or monte carlo."""
         return None if self._error is None else self._error[1]
 
+    @cached_property
+    def projected_error(self) -> float | None:
+        """At most this root mean square ℓ₂ error is left after `release.projected()`.
+
+        None for what is not a mean with a public n.
+        """
+        if self.spread is None or self.domain is None or self.statistic != "mean":
+            return None
+        from muhat.planning.projection import projected_error
+
+        return projected_error(self.domain, self.spread)
+
     def error_at(self, n: int) -> float:
         """The weighted root mean square error if there were n records.
 

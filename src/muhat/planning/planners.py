@@ -34,13 +34,15 @@ def plan_mean(
     missing: str = "center",
     contributions: int = 1,
     mechanism: str | None = None,
+    clip: Domain | None = None,
 ) -> Plan:
     """Plan a private mean.
 
     `n` is the public number of records, or None if it is secret. `domain` is where records lie
     after clipping: a Domain, or a dict of column names to (lower, upper), whose errors are then
     weighted by 1/width. A person holds at most `contributions` records. `mechanism` overrides
-    the choice, for comparison.
+    the choice, for comparison. `clip` is a smaller domain about the same centre that records are
+    clipped to, for domains that do not clip themselves (zonotopes, sums, images).
 
     >>> import muhat as mh
     >>> plan = mh.plan_mean(domain=mh.Ball(radius=1, dim=10), n=1000, privacy=mh.ZCDP(rho=0.1))
@@ -57,6 +59,7 @@ def plan_mean(
         neighbors=neighbors,
         missing=missing,
         contributions=contributions,
+        clip=clip,
     )
     if n is not None:
         return task.best(task.recipes(task.body, task.candidates(mechanism)))
@@ -76,6 +79,7 @@ def plan_sum(
     missing: str = "center",
     contributions: int = 1,
     mechanism: str | None = None,
+    clip: Domain | None = None,
 ) -> Plan:
     """Plan a private sum: as `plan_mean`, without dividing; unbiased also when n is secret."""
     task = Task.of(
@@ -88,6 +92,7 @@ def plan_sum(
         neighbors=neighbors,
         missing=missing,
         contributions=contributions,
+        clip=clip,
     )
     names = task.candidates(mechanism)
     if n is not None or not task.domain.center.any():

@@ -44,6 +44,7 @@ def mean(
     missing: str = "center",
     contributions: int = 1,
     mechanism: str | None = None,
+    clip: Domain | None = None,
     ledger: LedgerLike = None,
 ) -> Release:
     """A private mean of a file, a dataframe or an array.
@@ -70,6 +71,7 @@ def mean(
         missing=missing,
         contributions=contributions,
         mechanism=mechanism,
+        clip=clip,
     )
 
 
@@ -86,6 +88,7 @@ def sum(
     missing: str = "center",
     contributions: int = 1,
     mechanism: str | None = None,
+    clip: Domain | None = None,
     ledger: LedgerLike = None,
 ) -> Release:
     """A private sum: as `mean`, without dividing."""
@@ -103,6 +106,7 @@ def sum(
         missing=missing,
         contributions=contributions,
         mechanism=mechanism,
+        clip=clip,
     )
 
 

@@ -51,6 +51,7 @@ class Task:
     missing: str
     contributions: int
     columns: tuple[str, ...] | None
+    clip: Domain | None
 
     @classmethod
     def of(
@@ -65,6 +66,7 @@ class Task:
         neighbors: Neighbors | str | None,
         missing: str,
         contributions: int,
+        clip: Domain | None,
     ) -> Task:
         """Check every argument."""
         where, columns = as_domain(domain)
@@ -93,6 +95,7 @@ class Task:
             missing=missing,
             contributions=_check.count("contributions", contributions),
             columns=columns,
+            clip=_inner(clip, where),
         )
 
     @property
@@ -103,7 +106,7 @@ class Task:
     @cached_property
     def body(self) -> Body:
         """The domain, ready to be summed and hidden."""
-        return Body.of(self.domain, self.p, self.weights)
+        return Body.of(self.domain, self.p, self.weights, self.clip)
 
     @property
     def protection(self) -> Protection:
@@ -132,13 +135,14 @@ class Task:
 
     def plan(self, recipe: Recipe) -> Plan:
         """The plan that follows this recipe."""
-        return Plan(
-            **{name: getattr(self, name) for name in self.__dataclass_fields__},
-            recipe=recipe,
-            assumptions=assumptions(
-                self.statistic, self.neighbors, self.n, self.missing, self.contributions
-            ),
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        clip = fields.pop("clip")
+        lines = assumptions(
+            self.statistic, self.neighbors, self.n, self.missing, self.contributions
         )
+        if clip is not None:
+            lines = (f"records are clipped to {clip!r}, inside the domain", *lines[1:])
+        return Plan(**fields, recipe=recipe, assumptions=lines)
 
     def best(self, recipes: list[Recipe]) -> Plan:
         """The plan with the least expected error; the rest become its alternatives."""
@@ -205,6 +209,21 @@ def assumptions(
         lines.append("a ratio of a noisy sum and a noisy count: slightly biased, no certificate")
     lines += [holds, "the domain, the weights and p were chosen without looking at the data"]
     return tuple(lines)
+
+
+def _inner(clip: Domain | None, domain: Domain) -> Domain | None:
+    """The domain that records are clipped to, about the same centre."""
+    if clip is None:
+        return None
+    if not isinstance(clip, Domain) or clip.dim != domain.dim or not clip.is_symmetric:
+        raise InvalidInput(
+            "clip must be a symmetric muhat domain with as many coordinates as the domain."
+        )
+    if np.any(np.abs(clip.center - domain.center) > 1e-9 * np.maximum(domain.half_widths, 1e-300)):
+        raise InvalidInput("clip must have the same centre as the domain; move it there with +.")
+    if np.any(clip.half_widths > domain.half_widths * (1 + 1e-9)):
+        raise InvalidInput("clip must lie inside the domain.")
+    return clip
 
 
 def _relation(n: int | None, neighbors: Neighbors | str | None) -> Neighbors:

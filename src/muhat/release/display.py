@@ -61,8 +61,8 @@ def certificate_lines(certificate: Certificate | None) -> list[str]:
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of text with aligned columns: the first to the left, numbers to the right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-    if len(rows[0]) == 2 and not _is_number(rows[-1][1]):
-        return [f"{row[0]:<{widths[0]}}   {row[1]}" for row in rows]
+    if len(rows[0]) == 2 and not _is_number(rows[min(1, len(rows) - 1)][1]):
+        return [f"{row[0]:<{widths[0]}}   {row[1]}".rstrip() for row in rows]
     return [
         "   ".join(
             cell.ljust(width) if j == 0 else cell.rjust(width)
