@@ -9,10 +9,10 @@ neighbours on both sides.
 
 from __future__ import annotations
 
-import math
-
 from muhat import _check
+from muhat.bounds.divergences import log_one_sided_pure, log_one_sided_zcdp
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.unbiased import implied_rho, quotient
 from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy
 
 CITATION = "Nikolov and Tang 2024, arXiv:2301.13850"
@@ -24,19 +24,16 @@ def paper_mean(gamma: float, *, n: int, privacy: Privacy) -> tuple[LowerBound, .
     if isinstance(privacy, ApproxDP):
         return ()
     if isinstance(privacy, ZCDP | GDP):
-        rho = privacy.rho if isinstance(privacy, ZCDP) else float(privacy.amounts[0] / 2)
-        theorem, divergence = "NT24 Theorem 31", math.expm1(min(2 * rho, 700.0))
+        theorem, log_divergence = "NT24 Theorem 31", log_one_sided_zcdp(implied_rho(privacy))
     else:
-        theorem = "NT24 Lemmas 28 and 29"
-        divergence = 4 * math.sinh(min(privacy.epsilon, 700.0) / 2) ** 2
-    value = gamma / (2 * n * math.sqrt(divergence)) * (1 - 1e-12)
+        theorem, log_divergence = "NT24 Lemmas 28 and 29", log_one_sided_pure(privacy.epsilon)
     assumptions = (
         "n is public and neighbours replace one record.",
         "The mechanism is unbiased for the mean of every dataset of records in the domain.",
     )
     return (
         LowerBound(
-            value,
+            quotient(gamma / (2 * n), log_divergence),
             "unbiased",
             "every",
             theorem,

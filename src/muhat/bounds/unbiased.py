@@ -61,14 +61,14 @@ def unbiased_mean(
     promise = privacy.describe()
 
     def every(log_divergence: float, theorem: str) -> LowerBound:
-        value = _quotient(width, log_divergence)
+        value = quotient(width, log_divergence)
         return LowerBound(
             value, "unbiased", "every", theorem, "derived", assumptions, promise, _NT24
         )
 
     def some(log_divergence: float, theorem: str) -> LowerBound:
         met = n >= needed
-        value = _quotient(width, log_divergence) if met else None
+        value = quotient(width, log_divergence) if met else None
         condition = (
             f"n is at least {needed}, so that the dataset can touch the body at {pairs} "
             + ("places." if met else f"places; here n is {n}.")
@@ -85,7 +85,7 @@ def unbiased_mean(
     if isinstance(privacy, ApproxDP):
         pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
         return (some(pair, "B4, worst dataset"), *_rates(promise, assumptions))
-    rho = _rho(privacy)
+    rho = implied_rho(privacy)
     return (
         every(divergences.log_two_sided_zcdp(rho), "B1, NT24 Theorem 31 with its constant"),
         some(divergences.log_one_sided_zcdp(rho), "B2, worst dataset"),
@@ -114,7 +114,7 @@ def unbiased_sum(
     assumptions = (_ADD_REMOVE, _UNBIASED.format(what="sum"), *_about(rows))
     promise = privacy.describe()
     if isinstance(privacy, ApproxDP):
-        value = _quotient(width, divergences.log_pair_approx(privacy.epsilon, privacy.delta))
+        value = quotient(width, divergences.log_pair_approx(privacy.epsilon, privacy.delta))
         additive = (
             _ADD_REMOVE,
             "The law of the noise is the same for all datasets.",
@@ -132,12 +132,12 @@ def unbiased_sum(
     divergence = (
         divergences.log_one_sided_pure(privacy.epsilon)
         if isinstance(privacy, PureDP)
-        else divergences.log_one_sided_zcdp(_rho(privacy))
+        else divergences.log_one_sided_zcdp(implied_rho(privacy))
     )
     theorem = "B3 for sums" if isinstance(privacy, PureDP) else "B2 for sums"
     return (
         LowerBound(
-            _quotient(width, divergence),
+            quotient(width, divergence),
             "unbiased",
             "every",
             theorem,
@@ -176,7 +176,7 @@ def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]
     )
 
 
-def _rho(privacy: ZCDP | GDP) -> float:
+def implied_rho(privacy: ZCDP | GDP) -> float:
     """ρ, or the ρ = μ²/2 that μ-GDP implies."""
     if isinstance(privacy, ZCDP):
         return privacy.rho
@@ -189,7 +189,7 @@ def _about(rows: int) -> tuple[str, ...]:
     return (f"One person may have {rows} records, and neighbours may differ in all of them.",)
 
 
-def _quotient(width: float, log_divergence: float) -> float:
+def quotient(width: float, log_divergence: float) -> float:
     """width/√divergence, rounded down by more than the rounding errors of both."""
     value = width * math.exp(-log_divergence / 2) * (1 - 1e-12)
     return min(value, sys.float_info.max)

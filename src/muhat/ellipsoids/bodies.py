@@ -30,15 +30,16 @@ from muhat.domains import (
     Zonotope,
 )
 from muhat.domains.base import Vector
-from muhat.ellipsoids.finite import (
-    FiniteResult,
-    around_columns,
-    around_differences,
-    around_shifted,
-)
+from muhat.ellipsoids.finite import around_columns, around_differences, around_shifted
 from muhat.ellipsoids.floors import dual_floor, sampled_floor, second_moment
 from muhat.ellipsoids.moment_tensors import around_tensors
-from muhat.ellipsoids.result import SmallestEllipsoid, norm, with_factor, with_scales
+from muhat.ellipsoids.result import (
+    SmallestEllipsoid,
+    from_finite,
+    norm,
+    with_factor,
+    with_scales,
+)
 from muhat.ellipsoids.symmetric_bodies import (
     around_ball,
     around_ellipsoid,
@@ -73,19 +74,6 @@ def around_points(
     """The solver's ellipsoid around the body of finitely many points, of shape (N, d)."""
     solve = around_differences if body == "difference" else around_shifted
     return from_finite(solve(points.T, p, tol, weights=weights))
-
-
-def from_finite(result: FiniteResult) -> SmallestEllipsoid:
-    """The solver's result, verified there."""
-    scales = np.linalg.norm(result.factor, axis=1)
-    return SmallestEllipsoid(
-        scales,
-        result.factor,
-        result.value,
-        result.floor,
-        result.contacts,
-        result.shift if result.shift.any() else None,
-    )
 
 
 @around.register

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.base import Vector
+from muhat.domains.norms import p_norm
+from muhat.ellipsoids.finite import FiniteResult
 from muhat.errors import InvalidInput
 
 Matrix = NDArray[np.float64]
@@ -33,6 +35,12 @@ class SmallestEllipsoid:
     floor: float
     contacts: int | None = None
     shift: Vector | None = None
+
+    def __post_init__(self) -> None:
+        # Results are shared between those who ask for the same ellipsoid.
+        for array in (self.scales, self.factor, self.shift):
+            if array is not None:
+                array.flags.writeable = False
 
     @property
     def gap(self) -> float:
@@ -76,11 +84,8 @@ class SmallestEllipsoid:
 
 
 def norm(values: NDArray[np.float64], p: float) -> float:
-    """‖values‖_p, without overflow on the way."""
-    largest = float(np.max(np.abs(values), initial=0.0))
-    if largest == 0 or np.isinf(p):
-        return largest
-    return float(largest * np.sum((np.abs(values) / largest) ** p) ** (1 / p))
+    """‖values‖_p of one vector."""
+    return float(p_norm(values, p))
 
 
 def with_factor(
@@ -98,3 +103,16 @@ def with_scales(
     """The result for a diagonal M."""
     value = norm(weights * scales, p)
     return SmallestEllipsoid(scales, None, value, min(value, floor), contacts)
+
+
+def from_finite(result: FiniteResult) -> SmallestEllipsoid:
+    """The solver's result, verified there."""
+    scales = np.linalg.norm(result.factor, axis=1)
+    return SmallestEllipsoid(
+        scales,
+        result.factor,
+        result.value,
+        result.floor,
+        result.contacts,
+        result.shift if result.shift.any() else None,
+    )

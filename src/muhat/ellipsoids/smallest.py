@@ -10,6 +10,9 @@ where tr_q(M) is the ℓ_q norm of the diagonal of M. Three bodies belong to a d
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -48,6 +51,26 @@ def smallest_ellipsoid(
     if _check.positive("tol", tol) <= LEAST_TOLERANCE:
         raise InvalidInput(f"tol must be greater than 1e-12, or floats cannot tell; got {tol:g}.")
     w = np.ones(K.dim) if weights is None else weight_vector(weights, K.dim)
+    return _found(_Same(K), p, body, tol, w.tobytes())
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A domain as a key: equal to itself alone, which costs nothing to find out."""
+
+    domain: Domain
+
+    def __hash__(self) -> int:
+        return id(self.domain)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.domain is self.domain
+
+
+@lru_cache(maxsize=16)
+def _found(same: _Same, p: float, body: str, tol: float, weights: bytes) -> SmallestEllipsoid:
+    """Solved once: a plan, its certificate and its bounds all ask for the same ellipsoid."""
+    K, w = same.domain, np.frombuffer(weights)
     if body == "symmetric" and not (K.is_symmetric and not K.center.any()):
         return around_both_sides(K, p, w, tol)
     return around(K, "difference" if body == "difference" else "shifted", p, w, tol)

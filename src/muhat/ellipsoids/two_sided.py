@@ -6,10 +6,16 @@ import numpy as np
 
 from muhat.domains import Domain, Points, Simplex
 from muhat.domains.base import Vector
-from muhat.ellipsoids.bodies import around, from_finite
+from muhat.ellipsoids.bodies import around
 from muhat.ellipsoids.finite import around_columns
 from muhat.ellipsoids.floors import dual_floor, second_moment
-from muhat.ellipsoids.result import SmallestEllipsoid, norm, with_factor, with_scales
+from muhat.ellipsoids.result import (
+    SmallestEllipsoid,
+    from_finite,
+    norm,
+    with_factor,
+    with_scales,
+)
 from muhat.errors import InvalidInput
 
 

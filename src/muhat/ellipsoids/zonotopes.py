@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from muhat.domains.base import Vector, signs
 from muhat.ellipsoids.finite import around_columns
-from muhat.ellipsoids.result import SmallestEllipsoid, with_factor
+from muhat.ellipsoids.result import SmallestEllipsoid, from_finite, with_factor
 
 Matrix = NDArray[np.float64]
 
@@ -37,9 +37,7 @@ def around_zonotope(generators: Matrix, p: float, weights: Vector, tol: float) -
         if corners is not None:
             # One corner of each opposite pair: the sign of the first generator is fixed.
             columns = used @ np.column_stack([np.ones(len(corners)), corners]).T
-        result = around_columns(columns, p, tol, weights=weights)
-        scales = np.linalg.norm(result.factor, axis=1)
-        return SmallestEllipsoid(scales, result.factor, result.value, result.floor, result.contacts)
+        return from_finite(around_columns(columns, p, tol, weights=weights))
     A = weights[:, None] * used
     D = _best_diagonal(A, p)
     lengths = np.linalg.norm(D[:, None] * A, axis=0)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.domains.norms import p_norm
 from muhat.noise.law import Law
 
 Floats = NDArray[np.float64]
@@ -126,21 +127,13 @@ def _simulated(factor: Floats, p: float) -> float:
     sizes, controls = np.empty(blocks * block), np.empty(blocks * block)
     for b in range(blocks):
         noise = fixed_normals(block, rank, b * block) @ factor.T
-        sizes[b * block : (b + 1) * block] = _norms(noise, p) ** 2
+        sizes[b * block : (b + 1) * block] = p_norm(noise, p) ** 2
         controls[b * block : (b + 1) * block] = np.linalg.norm(noise, axis=1) ** 2
     controls -= float(np.sum(factor**2))
     covariance = np.cov(sizes, controls)
     adjusted = sizes - covariance[0, 1] / covariance[1, 1] * controls
     bound = float(adjusted.mean() + 4 * adjusted.std() / math.sqrt(len(adjusted)))
     return largest * math.sqrt(bound)
-
-
-def _norms(vectors: Floats, p: float) -> Floats:
-    """‖v‖_p of every row; powers are taken of numbers up to 1, so that none overflows."""
-    most = np.abs(vectors).max(axis=1)
-    if math.isinf(p):
-        return np.asarray(most)
-    return np.asarray(most * np.sum((np.abs(vectors) / most[:, None]) ** p, axis=1) ** (1 / p))
 
 
 def fixed_normals(rows: int, columns: int, start: int = 0) -> Floats:
