@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muhat.data import csv_file, csv_lines, exact_sums, open_source
+from muhat.data import csv_file, csv_lines, exact_sums, open_source, text_numbers
 from muhat.data.columns import Floats
 from muhat.data.csv_file import Parser
 from muhat.data.csv_lines import Lines
@@ -106,7 +106,7 @@ def slow_reading(line: bytes, width: int, position: int) -> float | None:
     if len(fields) != width or stray:
         return None
     cell = fields[position].strip(" \t")
-    number = float(cell) if re.fullmatch(csv_file._NUMBER, cell) else math.nan
+    number = float(cell) if re.fullmatch(text_numbers.NUMBER, cell) else math.nan
     return number if math.isfinite(number) else math.nan
 
 

@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from muhat.domains.lattice import (
     BallLattice,
     BoxLattice,
+    EllipsoidGauge,
     Lattice,
     LpGauge,
+    MomentLattice,
     PointsLattice,
+    ProductLattice,
     SchattenGauge,
     SimplexLattice,
     round_half_even,
@@ -266,3 +269,29 @@ def test_lattices_are_hashable_and_written_without_decimal_floats() -> None:
 @given(st.integers(-(10**30), 10**30), st.integers(1, 10**12))
 def test_round_half_even_agrees_with_python(numerator: int, denominator: int) -> None:
     assert round_half_even(numerator, denominator) == round(Fraction(numerator, denominator))
+
+
+def test_a_moved_simplex_says_so_and_a_simplex_that_did_not_move_does_not():
+    still = SimplexLattice(3, offset=(0.0, 0.0, 0.0))
+    assert still == SimplexLattice(3)
+    moved = SimplexLattice(3, offset=(1, 2, 3))
+    assert moved.to_dict()["offset"] == [(1.0).hex(), (2.0).hex(), (3.0).hex()]
+    assert "offset" not in still.to_dict()
+    with pytest.raises(InvalidInput, match="offset"):
+        SimplexLattice(3, offset=(1.0, 2.0))
+
+
+@pytest.mark.parametrize("rows", [(), ((1.0, 2.0),), ((1.0,), (2.0,)), ((float("nan"),),)])
+def test_an_ellipsoid_gauge_is_a_lower_triangle(rows):
+    with pytest.raises(InvalidInput):
+        EllipsoidGauge(rows)
+
+
+def test_a_product_adds_up_its_parts():
+    parts = (SimplexLattice(3), MomentLattice(2, 4), PointsLattice.of(5))
+    product = ProductLattice(parts)
+    assert product.record_dim == 3 + 4 + 1
+    assert product.dim == 3 + 11 + 5
+    assert product.to_dict()["parts"] == [part.to_dict() for part in parts]
+    with pytest.raises(InvalidInput, match="part"):
+        ProductLattice(())

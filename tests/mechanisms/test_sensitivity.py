@@ -16,12 +16,15 @@ import pytest
 import muhat as mh
 from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
+from muhat.domains.lattice import SimplexLattice
+from muhat.mechanisms.block_query import BlockQuery
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.box_norm import box_norm
 from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.joint import count_only, joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.table_query import TableQuery
 from muhat.privacy import Neighbors
 
 A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])
@@ -47,7 +50,7 @@ def protection(neighbors: Neighbors = SUBSTITUTE, contributions: int = 1) -> Pro
 
 def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     guard, w = protection(neighbors, contributions), np.ones(K.dim)
-    body = Body.of(K, 2, w)
+    body = Body.of(K, 2, w, neighbors)
     made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, guard)]
     if isinstance(K, mh.Box):
         made += [laplace(body, 2, w, guard), box_norm(body, 2, w, guard)]
@@ -92,13 +95,29 @@ def integers(recipe, x: np.ndarray) -> np.ndarray:
 
 def answers(recipe, sums: np.ndarray, count: int) -> np.ndarray:
     """v of every row of sums, as Python integers."""
-    query = recipe.query
-    if query.from_zero:
-        sums = sums + count * np.array(query.lattice.center_units, object)
-    if query.count_multiplier is not None:
-        sums = np.column_stack([sums, np.full(len(sums), count, object)])
-    B = np.array(query.row_multipliers, object)
-    return (B * sums + (1 << query.fraction_bits >> 1)) >> query.fraction_bits
+    return np.column_stack(
+        [np.full(len(sums), 0, object) + row for row in rows_of(recipe.query, sums, count)]
+    )
+
+
+def rows_of(query, sums: np.ndarray, count: int) -> list:
+    """v row by row, for all the sums at once."""
+    if isinstance(query, BlockQuery):
+        rows, start = [], 0
+        for part in query.parts:
+            stop = start + (0 if part.lattice is None else part.lattice.dim)
+            rows += rows_of(part, sums[:, start:stop], count)
+            start = stop
+        return rows
+    if isinstance(query, TableQuery):
+        table = np.array([[int(entry) for entry in row] for row in query.table], object)
+        bits = 0
+        if isinstance(query.lattice, SimplexLattice):
+            bits = 44
+            if query.lattice.origin:
+                sums = np.column_stack([sums, (count << bits) - sums.sum(axis=1)])
+        return list(((sums @ table + (1 << bits >> 1)) >> bits).T)
+    return query.answer(list(sums.T), count)
 
 
 def largest(recipe, difference: np.ndarray) -> float:
@@ -121,8 +140,8 @@ def observed_over_declared(recipe, K, pairs: int, seed: int) -> float:
     with np.errstate(all="ignore"):
         for _ in range(max(1, pairs // 20_000)):
             x = hostile_rows(K, min(pairs, 20_000), rng)
-            rest = rng.integers(-(2**61), 2**61, x.shape).astype(object)
             q = integers(recipe, x)
+            rest = rng.integers(-(2**61), 2**61, q.shape).astype(object)
             count = int(rng.integers(0, 10**6))
             if guard.neighbors is SUBSTITUTE:
                 other = integers(recipe, opposite(K, x, rng))

@@ -9,20 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.columns import Batch, Column, Decimals, FloatArray, Floats, Mask, column_of
-from muhat.data.selection import Field
+from muhat.data.selection import Coders, Field
 
 
 def fields_of(schema: Any) -> list[Field]:
     """What an Arrow schema offers."""
-    return [Field(str(field.name), str(field.type), _width(field.type)) for field in schema]
+    return [
+        Field(str(field.name), str(field.type), _width(field.type), is_text(field.type))
+        for field in schema
+    ]
 
 
-def batch_of(arrays: Iterable[Any]) -> Batch:
-    """Arrow arrays of one length as a batch."""
+def batch_of(arrays: Iterable[Any], coders: Coders) -> Batch:
+    """Arrow arrays of one length as a batch; those with a coder as codes."""
     arrays = list(arrays)
-    if len(arrays) == 1 and (matrix := _matrix(arrays[0])) is not None:
+    if len(arrays) == 1 and coders[0] is None and (matrix := _matrix(arrays[0])) is not None:
         return Batch(len(matrix), matrix=matrix)
-    return Batch(len(arrays[0]), [column for array in arrays for column in columns_of(array)])
+    columns: list[Column] = []
+    for array, coder in zip(arrays, coders, strict=True):
+        columns += columns_of(array) if coder is None else [coder.of_arrow(array)]
+    return Batch(len(arrays[0]), columns)
 
 
 def columns_of(array: Any) -> list[Column]:
@@ -41,6 +47,20 @@ def columns_of(array: Any) -> list[Column]:
         bits = _bits(array.buffers()[1], array.offset, len(array))
         return [Floats(bits.astype(np.float64), valid)]
     return [column_of(_primitive(array, np.dtype(kind.to_pandas_dtype())), valid)]
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type holds text, bytes that may be text, or nothing at all."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    if any(test(kind) for test in tests) or types.is_null(kind):
+        return True
+    # Older versions of pyarrow have no views.
+    return str(kind) in ("string_view", "binary_view")
 
 
 def _width(kind: Any) -> int:

@@ -48,7 +48,7 @@ class Floats:
 
 @dataclass(frozen=True)
 class Integers:
-    """A column of int64 or uint64, which need not be exact as floats."""
+    """A column of int64 or uint64, which need not be exact as floats; or codes of categories."""
 
     values: NDArray[Any]
     valid: Mask | None = None

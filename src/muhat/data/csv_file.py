@@ -1,10 +1,12 @@
-"""CSV files: a header, then one record a line; every cell is a number or missing.
+"""CSV files: a header, then one record a line; every cell is a number, text or missing.
 
-Cells are read as float64 as declared, never inferred. A number is an optional sign, digits
-with an optional point, an optional exponent, and spaces or tabs around it; quotes around all
-of it are allowed. Anything else is missing (so are nan and inf, which are not finite). A line
-with too few or too many fields, with stray quotes, or empty, is a record of which everything
-is missing. Line breaks inside quotes are not supported: they make two such records.
+Cells are read as declared, never inferred. A column whose categories are text or booleans is
+read as text: quotes around a cell are removed, nothing is stripped, and an empty cell is the
+empty text. All others are read as float64: a number is an optional sign, digits with an optional
+point, an optional exponent, and spaces or tabs around it; quotes around all of it are allowed.
+Anything else is missing (so are nan and inf, which are not finite). A line with too few or too
+many fields, with stray quotes, or empty, is a record of which everything is missing. Line
+breaks inside quotes are not supported: they make two such records.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from muhat.data.arrow import batch_of
+from muhat.data.arrow import columns_of
 from muhat.data.base import Partition
-from muhat.data.columns import Batch
+from muhat.data.columns import Batch, Column
 from muhat.data.csv_lines import (
     LONGEST_LINE,
     Lines,
@@ -27,11 +29,11 @@ from muhat.data.csv_lines import (
     seek_line,
 )
 from muhat.data.files import File
-from muhat.data.selection import Field
+from muhat.data.selection import Coders, Field, coders_for
+from muhat.data.text_numbers import NUMBER, numbers_in
 from muhat.errors import InvalidInput
 
 _PARTITION_BYTES = 1 << 24
-_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _ASCII = bytes(range(128)) + b"?" * 128
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -47,27 +49,26 @@ class CsvFile(File):
             header = file.readline(LONGEST_LINE)
         self._start = len(header)
         names = _header(header)
-        self.fields = [Field(name, "text", 1) for name in names]
-        self.names_are_public = not any(re.fullmatch(_NUMBER, name) for name in names)
+        self.fields = [Field(name, "text", 1, is_text=True) for name in names]
+        self.names_are_public = not any(re.fullmatch(NUMBER, name) for name in names)
 
     def count_rows(self) -> int:
         """The lines after the header."""
         return sum(lines.count + lines.overlong for lines in self._lines(self._start, None))
 
-    def partitions(self, positions: Sequence[int]) -> list[Partition]:
+    def partitions(self, positions: Sequence[int], coders: Coders) -> list[Partition]:
         """Ranges of bytes; a compressed file is one."""
         stops: list[int | None] = [None]
         if not self.path.name.lower().endswith(".gz"):
             stops = [*range(self._start + _PARTITION_BYTES, self.size, _PARTITION_BYTES), None]
         starts = [self._start, *(stop for stop in stops if stop is not None)]
         return [
-            self._partition(start, stop, list(positions))
+            self._partition(start, stop, Parser(len(self.fields), positions, coders))
             for start, stop in zip(starts, stops, strict=True)
         ]
 
-    def _partition(self, start: int, stop: int | None, positions: list[int]) -> Partition:
+    def _partition(self, start: int, stop: int | None, parser: Parser) -> Partition:
         def batches() -> Iterator[Batch]:
-            parser = Parser(len(self.fields), positions)
             for lines in self._lines(start, stop):
                 yield parser.batch(lines)
 
@@ -83,34 +84,55 @@ class CsvFile(File):
 
 
 class Parser:
-    """Lines as batches of the chosen columns; the same cell always gives the same number."""
+    """Lines as batches of the chosen columns; the same cell always gives the same value."""
 
-    def __init__(self, width: int, positions: Sequence[int]) -> None:
+    def __init__(self, width: int, positions: Sequence[int], coders: Coders = ()) -> None:
         self._names = [str(position) for position in range(width)]
         self._chosen = [str(position) for position in positions]
+        self._coders = coders_for(positions, coders)
+        self._as_text = [coder is not None and coder.reads_text for coder in self._coders]
 
     def batch(self, lines: Lines) -> Batch:
         """The records of a block of lines, ragged ones as absent."""
         if not lines.count:
-            return Batch(0, batch_of(_no_cells(len(self._chosen))).columns, absent=lines.overlong)
+            return Batch(0, self._columns(self._no_cells()), absent=lines.overlong)
         import pyarrow as pa
 
         text = blank_malformed(lines.text)
         if not text.isascii():
-            # No number has such bytes, and a handler of ragged rows must be able to decode them.
-            text = text.translate(_ASCII)
+            # A handler of ragged rows must be able to decode them. No number has such bytes.
+            latin = any(self._as_text)
+            text = text.decode("latin-1").encode() if latin else text.translate(_ASCII)
         try:
             arrays = self._arrays(text, pa.float64())
         except pa.ArrowInvalid:
             # Some cell is not a number: look at the cells of this block one by one.
-            arrays = [_numbers(array) for array in self._arrays(text, pa.binary())]
+            arrays = [
+                array if as_text else numbers_in(array)
+                for array, as_text in zip(
+                    self._arrays(text, pa.binary()), self._as_text, strict=True
+                )
+            ]
         rows = len(arrays[0])
-        absent = lines.count - rows + lines.overlong
-        return Batch(rows, batch_of(arrays).columns, absent=absent)
+        return Batch(rows, self._columns(arrays), absent=lines.count - rows + lines.overlong)
 
-    def _arrays(self, text: bytes, kind: Any) -> list[Any]:
+    def _columns(self, arrays: Sequence[Any]) -> list[Column]:
+        columns: list[Column] = []
+        for array, coder, as_text in zip(arrays, self._coders, self._as_text, strict=True):
+            if coder is not None and as_text:
+                columns.append(coder.of_texts(array, latin=True))
+            elif coder is not None:
+                columns.append(coder.of_arrow(array))
+            else:
+                columns += columns_of(array)
+        return columns
+
+    def _arrays(self, text: bytes, number: Any) -> list[Any]:
+        """The chosen columns, those that are not read as text of the type `number`."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
+
+        kinds = [pa.binary() if as_text else number for as_text in self._as_text]
 
         table = arrow_csv.read_csv(
             pa.BufferReader(text),
@@ -122,44 +144,17 @@ class Parser:
             ),
             convert_options=arrow_csv.ConvertOptions(
                 check_utf8=False,
-                column_types=dict.fromkeys(self._chosen, kind),
+                column_types=dict(zip(self._chosen, kinds, strict=True)),
                 include_columns=self._chosen,
                 strings_can_be_null=False,
             ),
         )
         return [pa.concat_arrays(column.chunks) for column in table.columns]
 
+    def _no_cells(self) -> list[Any]:
+        import pyarrow as pa
 
-def _numbers(cells: Any) -> Any:
-    """Cells of bytes as float64, null where there is no number."""
-    import pyarrow as pa
-    from pyarrow import compute
-
-    looks_right = compute.match_substring_regex(cells, f"^[ \\t]*{_NUMBER}[ \\t]*$")
-    texts = compute.if_else(looks_right, cells, pa.scalar(None, cells.type)).cast(pa.string())
-    texts = compute.utf8_trim(texts, " \t")
-    try:
-        return texts.cast(pa.float64())
-    except pa.ArrowInvalid:
-        distinct = texts.dictionary_encode()
-        values = pa.array([_number(text) for text in distinct.dictionary], pa.float64())
-        return values.take(distinct.indices)
-
-
-def _number(text: Any) -> float | None:
-    import pyarrow as pa
-
-    try:
-        value: float = text.cast(pa.float64()).as_py()
-    except pa.ArrowInvalid:
-        return None
-    return value
-
-
-def _no_cells(count: int) -> list[Any]:
-    import pyarrow as pa
-
-    return [pa.array([], pa.float64())] * count
+        return [pa.array([], pa.binary() if text else pa.float64()) for text in self._as_text]
 
 
 def _header(line: bytes) -> list[str]:

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from muhat.data.base import Partition, Source
+from muhat.data.columns import Batch
 from muhat.data.kernel import Accumulator
 from muhat.data.progress import Progress
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 
 MOST_THREADS = 4
+
+
+class Accumulates(Protocol):
+    """What adds batches up, for one thread, and counts the records it has seen."""
+
+    rows: int
+
+    def add(self, batch: Batch) -> None:
+        """Add every record of the batch."""
+
+
+Adds = TypeVar("Adds", bound=Accumulates)
 
 
 @dataclass(frozen=True)
@@ -44,13 +59,34 @@ def exact_sums(
     """
     if source.dim != lattice.record_dim:
         raise InvalidInput(f"the data have {source.dim} columns, the domain {lattice.record_dim}.")
+    accumulators = read_once(
+        source,
+        lambda: Accumulator(lattice, missing),
+        show_progress=show_progress,
+        threads=threads,
+    )
+    total = tuple(sum(parts) for parts in zip(*(each.total for each in accumulators), strict=True))
+    return Sums(total, sum(each.counted for each in accumulators))
+
+
+def read_once(
+    source: Source,
+    accumulator: Callable[[], Adds],
+    *,
+    show_progress: bool = True,
+    threads: int | None = None,
+) -> list[Adds]:
+    """One pass over the source, every batch of it added to one of the accumulators made.
+
+    Raises DataChanged and SourceFailed as `exact_sums` does.
+    """
     source.check_unchanged()
     partitions = list(source.partitions())
     work = _Queue(partitions)
     size = sum(part.size for part in partitions)
     workers = min(threads or _threads(1 + size // source.bytes_a_thread), max(len(partitions), 1))
     with Progress(size, show=show_progress) as progress:
-        accumulators = _run(work, lattice, missing, workers, progress)
+        accumulators = _run(work, [accumulator() for _ in range(workers)], progress)
     source.check_unchanged()
     if work.failed:
         raise SourceFailed(
@@ -58,8 +94,7 @@ def exact_sums(
         )
     if source.known_rows not in (None, sum(each.rows for each in accumulators)):
         raise DataChanged("the data have changed their length since they were counted.")
-    total = tuple(sum(parts) for parts in zip(*(each.total for each in accumulators), strict=True))
-    return Sums(total, sum(each.counted for each in accumulators))
+    return accumulators
 
 
 class _Queue:
@@ -75,12 +110,8 @@ class _Queue:
             return None if self.failed else next(self._partitions, None)
 
 
-def _run(
-    work: _Queue, lattice: Lattice, missing: str, workers: int, progress: Progress
-) -> list[Accumulator]:
-    accumulators = [Accumulator(lattice, missing) for _ in range(workers)]
-
-    def drain(accumulator: Accumulator) -> None:
+def _run(work: _Queue, accumulators: list[Adds], progress: Progress) -> list[Adds]:
+    def drain(accumulator: Adds) -> None:
         try:
             # A warning would depend on the data, and reading casts already: a signaling
             # not-a-number raises its flag there. Every thread has an error state of its own.
@@ -92,10 +123,10 @@ def _run(
         except Exception:
             work.failed = True
 
-    if workers == 1:
+    if len(accumulators) == 1:
         drain(accumulators[0])
         return accumulators
-    with ThreadPoolExecutor(workers, thread_name_prefix="muhat") as pool:
+    with ThreadPoolExecutor(len(accumulators), thread_name_prefix="muhat") as pool:
         try:
             for future in [pool.submit(drain, accumulator) for accumulator in accumulators]:
                 future.result()

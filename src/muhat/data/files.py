@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from muhat.data.base import Partition, Source
-from muhat.data.selection import Columns, Field, places, select
+from muhat.data.selection import Coders, Columns, Field, places, select
 from muhat.errors import DataChanged, InvalidInput
 
 T = TypeVar("T")
@@ -38,8 +38,11 @@ class File(ABC):
         """How many records the file holds."""
 
     @abstractmethod
-    def partitions(self, positions: Sequence[int]) -> list[Partition]:
-        """Units of work that read the fields at these positions, in this order."""
+    def partitions(self, positions: Sequence[int], coders: Coders) -> list[Partition]:
+        """Units of work that read the fields at these positions, in this order.
+
+        `coders` has an entry for each of them.
+        """
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if size, time or identity of the file are not what they were."""
@@ -70,15 +73,24 @@ class File(ABC):
 class FilesSource(Source):
     """Some files with the same columns, read one after another in the order of their paths."""
 
-    def __init__(self, files: Sequence[File], columns: Columns, dim: int | None) -> None:
+    def __init__(
+        self, files: Sequence[File], columns: Columns, dim: int | None, coders: Coders = ()
+    ) -> None:
         _refuse_repeated(files)
         first = files[0]
         selection = select(
-            first.fields, columns, dim, names_are_public=all(f.names_are_public for f in files)
+            first.fields,
+            columns,
+            dim,
+            names_are_public=all(f.names_are_public for f in files),
+            coders=coders,
         )
         self.columns, self.types = selection.columns, selection.types
         self._files = files
-        self._positions = [_same_fields(first, selection.positions, file) for file in files]
+        self._coders = selection.coders
+        self._positions = [
+            _same_fields(first, selection.positions, file, selection.coders) for file in files
+        ]
 
     @property
     def known_rows(self) -> int | None:
@@ -103,7 +115,9 @@ class FilesSource(Source):
     def partitions(self) -> Sequence[Partition]:
         """Row groups, record batches or byte ranges of every file."""
         pairs = zip(self._files, self._positions, strict=True)
-        return [part for file, positions in pairs for part in file.partitions(positions)]
+        return [
+            part for file, positions in pairs for part in file.partitions(positions, self._coders)
+        ]
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if any file is not what it was."""
@@ -111,7 +125,9 @@ class FilesSource(Source):
             file.check_unchanged()
 
 
-def open_files(data: AnyPath | Sequence[AnyPath], columns: Columns, dim: int | None) -> Source:
+def open_files(
+    data: AnyPath | Sequence[AnyPath], columns: Columns, dim: int | None, coders: Coders = ()
+) -> Source:
     """A path, a glob, or a list of paths."""
     if isinstance(data, str | os.PathLike):
         paths = _expand(_path(data, "data"))
@@ -121,7 +137,7 @@ def open_files(data: AnyPath | Sequence[AnyPath], columns: Columns, dim: int | N
             # A list of strings may be data by mistake: say nothing of what is in it.
             if _opener(path) is None:
                 raise InvalidInput(f"data[{index}] must be a path that ends in {KINDS}.")
-    return FilesSource([_open(path) for path in paths], columns, dim)
+    return FilesSource([_open(path) for path in paths], columns, dim, coders)
 
 
 def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
@@ -214,15 +230,17 @@ def _refuse_repeated(files: Sequence[File]) -> None:
         seen[file.identity] = file.path
 
 
-def _same_fields(first: File, positions: Sequence[int], other: File) -> list[int]:
+def _same_fields(first: File, positions: Sequence[int], other: File, coders: Coders) -> list[int]:
     """Where the other file keeps these fields of the first, or InvalidInput."""
     keys = list(places(field.name for field in first.fields))
     there = places(field.name for field in other.fields)
     if there.keys() != set(keys):
         raise InvalidInput(f"{_shown(other.path)} has other columns than {_shown(first.path)}.")
-    for position in positions:
+    for position, coder in zip(positions, coders, strict=True):
         wanted, found = first.fields[position], other.fields[there[keys[position]]]
-        if found.width != wanted.width:
+        if coder is not None:
+            coder.require(found)
+        elif found.width != wanted.width:
             raise InvalidInput(
                 f"column {wanted.name!r:.80} has type {found.type:.60} in {_shown(other.path)} "
                 f"and {wanted.type:.60} in {_shown(first.path)}."

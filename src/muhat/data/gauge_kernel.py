@@ -13,7 +13,7 @@ import numpy as np
 
 from muhat.data.columns import FloatArray
 from muhat.data.powers import power
-from muhat.domains.lattice import BlockGauge, Gauge, LpGauge, SchattenGauge
+from muhat.domains.lattice import BlockGauge, EllipsoidGauge, Gauge, LpGauge, SchattenGauge
 
 GaugeFunction = Callable[[Sequence[FloatArray]], FloatArray]
 
@@ -37,7 +37,7 @@ def gauge_functions(gauge: Gauge | None, scale: float) -> list[tuple[slice, Gaug
     return functions
 
 
-def gauge_function(gauge: LpGauge | SchattenGauge, scale: float) -> GaugeFunction:
+def gauge_function(gauge: LpGauge | SchattenGauge | EllipsoidGauge, scale: float) -> GaugeFunction:
     """The gauge of scale·z from the coordinates of scale·z: one array a coordinate, one a record.
 
     Up to 1 it may be an upper bound, at most 2^10 times too large: records inside are not moved.
@@ -45,6 +45,8 @@ def gauge_function(gauge: LpGauge | SchattenGauge, scale: float) -> GaugeFunctio
     """
     if isinstance(gauge, LpGauge):
         return _lp_function(gauge, scale)
+    if isinstance(gauge, EllipsoidGauge):
+        return _ellipsoid_function(gauge, scale)
     return _schatten_function(gauge, scale)
 
 
@@ -56,6 +58,23 @@ def _lp_function(gauge: LpGauge, scale: float) -> GaugeFunction:
         for part in _chunks(len(result), gauge.dim):
             relative = [values[part] / width for values, width in zip(moved, widths, strict=True)]
             result[part] = norms(relative, gauge.order)
+        return result
+
+    return function
+
+
+def _ellipsoid_function(gauge: EllipsoidGauge, scale: float) -> GaugeFunction:
+    rows = [[weight / scale for weight in row] for row in gauge.whitening]
+
+    def function(moved: Sequence[FloatArray]) -> FloatArray:
+        result = np.empty(len(moved[0]))
+        for part in _chunks(len(result), gauge.dim):
+            some = [values[part] for values in moved]
+            whitened = [
+                _total(values * weight for values, weight in zip(some, row, strict=False))
+                for row in rows
+            ]
+            result[part] = norms(whitened, 2)
         return result
 
     return function

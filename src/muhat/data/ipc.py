@@ -10,6 +10,7 @@ from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
 from muhat.data.columns import Batch
 from muhat.data.files import File
+from muhat.data.selection import Coders
 
 
 class IpcFile(File):
@@ -39,20 +40,21 @@ class IpcFile(File):
             for batch in self._record_batches(index, first)
         )
 
-    def partitions(self, positions: Sequence[int]) -> list[Partition]:
+    def partitions(self, positions: Sequence[int], coders: Coders) -> list[Partition]:
         """Record batches in order."""
         share = self.size // max(self._batch_count, 1)
         return [
-            self._partition(index, list(positions), share) for index in range(self._batch_count)
+            self._partition(index, list(positions), coders, share)
+            for index in range(self._batch_count)
         ]
 
-    def _partition(self, index: int, positions: list[int], size: int) -> Partition:
+    def _partition(self, index: int, positions: list[int], coders: Coders, size: int) -> Partition:
         included = sorted(positions)
         order = [included.index(position) for position in positions]
 
         def batches() -> Iterator[Batch]:
             for batch in self._record_batches(index, included):
-                yield batch_of(batch.column(position) for position in order)
+                yield batch_of((batch.column(position) for position in order), coders)
 
         return Partition(size, batches)
 

@@ -17,15 +17,20 @@ from muhat.data.ball_kernel import BallKernel
 from muhat.data.box_kernel import BoxKernel
 from muhat.data.columns import Batch, Column, FloatArray, Floats
 from muhat.data.exact import Steps
+from muhat.data.image_kernel import ImageKernel
+from muhat.data.moment_kernel import MomentKernel
 from muhat.data.points_kernel import PointsKernel
+from muhat.data.product_kernel import PartKernel, ProductKernel
 from muhat.data.simplex_kernel import SimplexKernel
-from muhat.data.tensor_kernel import TensorKernel
 from muhat.domains.lattice import (
     BallLattice,
+    ImageLattice,
     Lattice,
+    MomentLattice,
+    PartLattice,
     PointsLattice,
+    ProductLattice,
     SimplexLattice,
-    TensorLattice,
 )
 
 _BLOCK_VALUES = 1 << 19
@@ -107,23 +112,31 @@ def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> 
         return _kernel(lattice).integers(columns, drop=drop)
 
 
-Kernel = BoxKernel | BallKernel | SimplexKernel | PointsKernel | TensorKernel
+def _kernel(lattice: Lattice) -> PartKernel:
+    if isinstance(lattice, ProductLattice):
+        return ProductKernel(lattice, _part_kernel)
+    return _part_kernel(lattice)
 
 
-def _kernel(lattice: Lattice) -> Kernel:
-    if isinstance(lattice, BallLattice):
-        return BallKernel(lattice)
-    if isinstance(lattice, SimplexLattice):
-        return SimplexKernel(lattice)
-    if isinstance(lattice, PointsLattice):
-        return PointsKernel(lattice)
-    if isinstance(lattice, TensorLattice):
-        return TensorKernel(lattice)
+def _part_kernel(lattice: PartLattice) -> PartKernel:
+    match lattice:
+        case BallLattice():
+            return BallKernel(lattice)
+        case SimplexLattice():
+            return SimplexKernel(lattice)
+        case PointsLattice():
+            return PointsKernel(lattice)
+        case ImageLattice():
+            return ImageKernel(lattice)
+        case MomentLattice():
+            return MomentKernel(lattice)
     return BoxKernel(lattice)
 
 
 def _width(lattice: Lattice) -> int:
     """Floats a record has on its way; cells are only counted."""
+    if isinstance(lattice, ProductLattice):
+        return sum(_width(part) for part in lattice.parts)
     if isinstance(lattice, PointsLattice):
         return lattice.record_dim
     return max(lattice.record_dim, lattice.dim)

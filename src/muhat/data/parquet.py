@@ -10,7 +10,7 @@ from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
 from muhat.data.columns import Batch
 from muhat.data.files import File
-from muhat.data.selection import places
+from muhat.data.selection import Coders, places
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
@@ -33,7 +33,7 @@ class ParquetFile(File):
         """From the footer."""
         return int(self._metadata.num_rows)
 
-    def partitions(self, positions: Sequence[int]) -> list[Partition]:
+    def partitions(self, positions: Sequence[int], coders: Coders) -> list[Partition]:
         """Row groups in order, small ones together."""
         parts: list[Partition] = []
         groups: list[int] = []
@@ -42,26 +42,30 @@ class ParquetFile(File):
             groups.append(group)
             size += self._metadata.row_group(group).total_byte_size
             if size >= _PARTITION_BYTES:
-                parts.append(self._partition(groups, positions, size))
+                parts.append(self._partition(groups, positions, coders, size))
                 groups, size = [], 0
         if groups:
-            parts.append(self._partition(groups, positions, size))
+            parts.append(self._partition(groups, positions, coders, size))
         return parts
 
-    def _partition(self, groups: list[int], positions: Sequence[int], size: int) -> Partition:
-        return Partition(size, lambda: self._batches(groups, positions))
+    def _partition(
+        self, groups: list[int], positions: Sequence[int], coders: Coders, size: int
+    ) -> Partition:
+        return Partition(size, lambda: self._batches(groups, positions, coders))
 
-    def _batches(self, groups: list[int], positions: Sequence[int]) -> Iterator[Batch]:
+    def _batches(
+        self, groups: list[int], positions: Sequence[int], coders: Coders
+    ) -> Iterator[Batch]:
         import pyarrow.parquet as pq
 
         keys = list(places(field.name for field in self.fields))
         wanted = [keys[position] for position in positions]
         names = list(dict.fromkeys(name for name, _ in wanted))
-        width = sum(self.fields[position].width for position in positions)
+        width = sum(max(self.fields[position].width, 1) for position in positions)
         rows = max(min(_BATCH_VALUES // max(width, 1), _MOST_BATCH_ROWS), 1)
         options: dict[str, Any] = {"use_threads": False, "columns": names, "batch_size": rows}
         with pq.ParquetFile(self.path, metadata=self._metadata, pre_buffer=False) as file:
             for part in file.iter_batches(row_groups=groups, **options):
                 # Columns are asked for by name, and those that share a name come together.
                 found = places(part.schema.names)
-                yield batch_of(part.column(found[key]) for key in wanted)
+                yield batch_of((part.column(found[key]) for key in wanted), coders)

@@ -28,21 +28,25 @@ class PointsKernel:
 
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[Steps, int]:
         """The count of every cell over a block, and records counted."""
-        codes, known = self._codes(columns)
+        codes, known = self._cells(columns)
         if drop:
             codes = codes[known]
         return np.bincount(codes, minlength=self._size), len(codes)
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """One-hot records, shape (rows, N); dropped records are rows of zeros."""
-        codes, known = self._codes(columns)
+        codes, known = self._cells(columns)
         listed = np.zeros((len(codes), self._size), np.int64)
         listed[np.arange(len(codes)), codes] = 1
         if drop:
             listed[~known] = 0
         return listed
 
-    def _codes(self, columns: Sequence[Column]) -> tuple[Steps, Mask]:
+    def codes(self, columns: Sequence[Column]) -> Steps:
+        """The cell of every record."""
+        return self._cells(columns)[0]
+
+    def _cells(self, columns: Sequence[Column]) -> tuple[Steps, Mask]:
         """The cell of every record, and which of them are known: the others have the default."""
         if self._points is None:
             (column,) = columns

@@ -5,32 +5,45 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import SupportsInt, TypeGuard
+from typing import TYPE_CHECKING, SupportsInt, TypeGuard
 
 import numpy as np
 
 from muhat import _check
 from muhat.errors import InvalidInput
 
+if TYPE_CHECKING:
+    from muhat.data.coding import Coder
+
 Columns = tuple[str, ...] | tuple[int, ...] | None
+Coders = Sequence["Coder | None"]
+"""One entry a column: what puts its values into categories, None where they are numbers."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column that a source has. `width` is its number of coordinates, 0 if not numeric."""
+    """A column that a source has. `width` is its number of coordinates, 0 if not numeric.
+
+    `is_text` where it holds text, or anything that is told apart one value at a time.
+    """
 
     name: str
     type: str
     width: int
+    is_text: bool = False
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen columns by position, and the coordinates they make up."""
+    """The chosen columns by position, and the coordinates they make up.
+
+    `coders` has one entry a position: what makes codes of the column, None for numbers.
+    """
 
     positions: tuple[int, ...]
     columns: tuple[str, ...]
     types: tuple[str, ...]
+    coders: Coders
 
 
 def column_names(columns: object) -> Columns:
@@ -66,12 +79,18 @@ def column_names(columns: object) -> Columns:
 
 
 def select(
-    fields: Sequence[Field], columns: Columns, dim: int | None, *, names_are_public: bool = True
+    fields: Sequence[Field],
+    columns: Columns,
+    dim: int | None,
+    *,
+    names_are_public: bool = True,
+    coders: Coders = (),
 ) -> Selection:
     """The columns asked for, or InvalidInput. None means all numeric ones, if they are `dim`.
 
     With dim=None any number will do, also none at all: then there is only something to count.
     Names that may be values (a CSV file whose first line looks like data) are never shown.
+    `coders` has one entry for each of the columns asked for, or none at all.
     """
     names = [field.name for field in fields]
     if columns is None:
@@ -87,16 +106,19 @@ def select(
                 f"columns must be named: the data have {_numeric(found)} and the domain "
                 f"has dimension {dim}. The columns are {_shown(names)}."
             )
-        return _selection(fields, positions)
+        return _selection(fields, positions, coders_for(positions, ()))
     positions = [_position(str(name), names, names_are_public) for name in columns]
-    for field in (fields[index] for index in positions):
-        if not field.width:
+    coders = coders_for(positions, coders)
+    for field, coder in zip((fields[index] for index in positions), coders, strict=True):
+        if coder is not None:
+            coder.require(field)
+        elif not field.width:
             raise InvalidInput(
                 f"column {field.name!r:.80} has type {field.type:.80}, which cannot be averaged. "
                 "Only numbers, decimals, booleans and fixed-size lists of numbers can: "
                 "convert it first."
             )
-    selection = _selection(fields, positions)
+    selection = _selection(fields, positions, coders)
     require_dim(len(selection.columns), dim)
     return selection
 
@@ -108,6 +130,11 @@ def require_dim(given: int, dim: int | None) -> None:
             f"columns must be as many as the domain has dimensions: "
             f"got {given} for a domain of dimension {dim}."
         )
+
+
+def coders_for(columns: Sequence[object], coders: Coders) -> Coders:
+    """The coders, or None for each of the columns if there are none."""
+    return tuple(coders) or (None,) * len(columns)
 
 
 def places(names: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -124,16 +151,20 @@ def places(names: Iterable[str]) -> dict[tuple[str, int], int]:
     return found
 
 
-def _selection(fields: Sequence[Field], positions: Sequence[int]) -> Selection:
+def _selection(fields: Sequence[Field], positions: Sequence[int], coders: Coders) -> Selection:
     columns: list[str] = []
     types: list[str] = []
-    for field in (fields[index] for index in positions):
+    for field, coder in zip((fields[index] for index in positions), coders, strict=True):
+        if coder is not None:
+            columns.append(field.name)
+            types.append(field.type)
+            continue
         several = field.width > 1 or field.type.startswith("fixed_size_list")
         columns += (
             [f"{field.name}[{part}]" for part in range(field.width)] if several else [field.name]
         )
         types += [field.type] * field.width
-    return Selection(tuple(positions), tuple(columns), tuple(types))
+    return Selection(tuple(positions), tuple(columns), tuple(types), coders)
 
 
 def _listed(columns: object) -> list[object] | None:

@@ -33,14 +33,24 @@ class SimplexKernel:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
         return np.ascontiguousarray(self._steps(columns, drop)[0].T)
 
-    def _steps(self, columns: Sequence[Column], drop: bool) -> tuple[Steps, Mask | None]:
-        """q, shape (d, rows), and which records are kept; None for all."""
+    def shares(self, columns: Sequence[Column]) -> FloatArray:
+        """The nearest point of the simplex for each record, in floats, shape (d, rows)."""
+        lattice = self._lattice
         records = np.empty((len(columns), len(columns[0].values)))
-        for column, center, place in zip(columns, self._lattice.center, records, strict=True):
+        offset = lattice.offset or (0.0,) * lattice.dim
+        for column, center, moved, place in zip(
+            columns, lattice.center, offset, records, strict=True
+        ):
             high, low = split(column)
             place[:] = high if low is None else high + low
+            if moved:
+                place -= moved
             place[~column.present()] = center
-        steps = self._adjusted(self._projected(records))
+        return self._projected(records)
+
+    def _steps(self, columns: Sequence[Column], drop: bool) -> tuple[Steps, Mask | None]:
+        """q, shape (d, rows), and which records are kept; None for all."""
+        steps = self._adjusted(self.shares(columns))
         if not drop:
             return steps, None
         kept = whole_records(columns)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat.data.base import Source
-from muhat.data.selection import Columns, column_names
+from muhat.data.selection import Coders, Columns, column_names
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
@@ -18,7 +18,9 @@ _ACCEPTED = (
 )
 
 
-def open_source(data: Any, columns: object = None, dim: int | None = None) -> Source:
+def open_source(
+    data: Any, columns: object = None, dim: int | None = None, *, coders: Coders = ()
+) -> Source:
     """A source of records of `dim` coordinates, or InvalidInput.
 
     `data` is a numpy array (1-D, or 2-D with one record a row), a pandas or polars DataFrame or
@@ -28,7 +30,8 @@ def open_source(data: Any, columns: object = None, dim: int | None = None) -> So
 
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
-    coordinates. With dim=None, any number.
+    coordinates. With dim=None, any number. `coders` has an entry for each of the columns, which
+    must be named then: those with one are read as the codes of their categories.
 
     >>> open_source(np.zeros((3, 2))).columns
     ('0', '1')
@@ -37,41 +40,41 @@ def open_source(data: Any, columns: object = None, dim: int | None = None) -> So
     if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
         from muhat.data.files import open_files
 
-        return open_files(data, chosen, dim)
+        return open_files(data, chosen, dim, coders)
     if isinstance(data, np.ndarray):
         from muhat.data.memory import open_array
 
-        return open_array(data, chosen, dim)
+        return open_array(data, chosen, dim, coders)
     if isinstance(data, Mapping):
         from muhat.data.memory import open_mapping
 
-        return open_mapping(data, chosen, dim)
+        return open_mapping(data, chosen, dim, coders)
     if isinstance(data, list | tuple):
         from muhat.data.memory import open_list
 
-        return open_list(data, chosen, dim)
-    return _open_foreign(data, chosen, dim)
+        return open_list(data, chosen, dim, coders)
+    return _open_foreign(data, chosen, dim, coders)
 
 
-def _open_foreign(data: Any, columns: Columns, dim: int | None) -> Source:
+def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) -> Source:
     """Objects of other libraries, recognised by their module so that none has to be imported."""
     from muhat.data import tables
 
     library = type(data).__module__.partition(".")[0]
     kind = type(data).__name__
     if library == "pandas" and kind in ("DataFrame", "Series"):
-        return tables.open_pandas(data, columns, dim)
+        return tables.open_pandas(data, columns, dim, coders)
     if library == "polars" and kind in ("DataFrame", "Series", "LazyFrame"):
-        return tables.open_polars(data, columns, dim)
+        return tables.open_polars(data, columns, dim, coders)
     if any(hasattr(data, name) for name in ("__next__", "read_next_batch", "read")):
         raise InvalidInput(
             f"data must be readable more than once; a {kind} is not. "
             "Read it into a table, or pass the path of the file."
         )
     if library == "pyarrow" and tables.is_arrow(data):
-        return tables.open_arrow(data, columns, dim)
+        return tables.open_arrow(data, columns, dim, coders)
     if hasattr(data, "__arrow_c_stream__"):
-        return tables.open_stream(data, columns, dim)
+        return tables.open_stream(data, columns, dim, coders)
     raise InvalidInput(f"data must be {_ACCEPTED}; got {kind}.")
 
 

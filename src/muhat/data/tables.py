@@ -9,24 +9,29 @@ import numpy as np
 
 from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, Source
+from muhat.data.coding import Coder
 from muhat.data.columns import Batch, Column, column_of
 from muhat.data.memory import MemorySource
-from muhat.data.selection import Columns, Field, select
+from muhat.data.selection import Coders, Columns, Field, select
 from muhat.errors import InvalidInput
 
 BATCH_ROWS = 1 << 17
 
 
 def open_table(
-    table: Any, columns: Columns, dim: int | None, length: Callable[[], int] | None = None
+    table: Any,
+    columns: Columns,
+    dim: int | None,
+    coders: Coders = (),
+    length: Callable[[], int] | None = None,
 ) -> Source:
     """An Arrow table: its chunks are read where they lie. `length` asks the owner of the data."""
-    selection = select(fields_of(table.schema), columns, dim)
+    selection = select(fields_of(table.schema), columns, dim, coders=coders)
     chosen = table.select(list(selection.positions))
 
     def read(start: int, stop: int) -> Iterator[Batch]:
         for part in chosen.slice(start, stop - start).to_batches(max_chunksize=BATCH_ROWS):
-            yield batch_of(part.columns)
+            yield batch_of(part.columns, selection.coders)
 
     return MemorySource(
         selection.columns, selection.types, length or (lambda: int(chosen.num_rows)), read
@@ -40,7 +45,7 @@ def is_arrow(data: object) -> bool:
     return isinstance(data, pa.Table | pa.RecordBatch | pa.Array | pa.ChunkedArray)
 
 
-def open_arrow(data: Any, columns: Columns, dim: int | None) -> Source:
+def open_arrow(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
     """An Arrow table, record batch, array or chunked array."""
     import pyarrow as pa
 
@@ -48,10 +53,10 @@ def open_arrow(data: Any, columns: Columns, dim: int | None) -> Source:
         data = pa.Table.from_batches([data])
     elif isinstance(data, pa.Array | pa.ChunkedArray):
         data = pa.table({"x": data})
-    return open_table(data, columns, dim)
+    return open_table(data, columns, dim, coders)
 
 
-def open_pandas(data: Any, columns: Columns, dim: int | None) -> Source:
+def open_pandas(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
     """A pandas DataFrame or Series, each column by its own type, nothing converted up front."""
     frame = data
     if not hasattr(data, "columns"):
@@ -60,8 +65,13 @@ def open_pandas(data: Any, columns: Columns, dim: int | None) -> Source:
     fields = [
         _pandas_field(str(name), one) for name, one in zip(frame.columns, series, strict=True)
     ]
-    selection = select(fields, columns, dim)
-    readers = [_pandas_reader(series[position]) for position in selection.positions]
+    selection = select(fields, columns, dim, coders=coders)
+    readers = [
+        _pandas_reader(series[position])
+        if coder is None
+        else _pandas_coder(series[position], coder)
+        for position, coder in zip(selection.positions, selection.coders, strict=True)
+    ]
 
     def read(start: int, stop: int) -> Iterator[Batch]:
         parts = [column for reader in readers for column in reader(start, stop)]
@@ -70,34 +80,36 @@ def open_pandas(data: Any, columns: Columns, dim: int | None) -> Source:
     return MemorySource(selection.columns, selection.types, lambda: len(data), read)
 
 
-def open_polars(data: Any, columns: Columns, dim: int | None) -> Source:
+def open_polars(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
     """A polars DataFrame or Series; numeric columns are shared with Arrow, not copied."""
     if hasattr(data, "collect"):
         raise InvalidInput("data must not be lazy: collect it first, data.collect().")
     frame = data if hasattr(data, "columns") else data.to_frame()
-    selection = select([_polars_field(series) for series in frame.head(0)], columns, dim)
+    fields = [_polars_field(series) for series in frame.head(0)]
+    selection = select(fields, columns, dim, coders=coders)
     # Types that Arrow does not know must not be in the way of others.
     chosen = frame[:, list(selection.positions)]
-    return open_table(chosen.to_arrow(), tuple(chosen.columns) or None, dim, lambda: len(data))
+    names = tuple(chosen.columns) or None
+    return open_table(chosen.to_arrow(), names, dim, coders, lambda: len(data))
 
 
-def open_stream(data: Any, columns: Columns, dim: int | None) -> Source:
+def open_stream(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
     """Any object with `__arrow_c_stream__` that hands out a new stream every time."""
-    return StreamSource(data, columns, dim)
+    return StreamSource(data, columns, dim, coders)
 
 
 class StreamSource(Source):
     """Records behind the Arrow stream protocol, asked for again on every pass."""
 
-    def __init__(self, data: Any, columns: Columns, dim: int | None) -> None:
+    def __init__(self, data: Any, columns: Columns, dim: int | None, coders: Coders) -> None:
         self._data = data
         # A one-shot reader would fail or come back empty the second time: ask twice now.
         schema = self._reader().schema
         if not self._reader().schema.equals(schema):
             raise InvalidInput("data must offer the same columns every time it is read.")
-        selection = select(fields_of(schema), columns, dim)
+        selection = select(fields_of(schema), columns, dim, coders=coders)
         self.columns, self.types = selection.columns, selection.types
-        self._positions = selection.positions
+        self._positions, self._coders = selection.positions, selection.coders
         self._rows: int | None = None
 
     @property
@@ -121,7 +133,8 @@ class StreamSource(Source):
 
         def batches() -> Iterator[Batch]:
             for part in self._reader():
-                yield batch_of(part.column(position) for position in self._positions)
+                chosen = [part.column(position) for position in self._positions]
+                yield batch_of(chosen, self._coders)
 
         return [Partition(0, batches)]
 
@@ -148,7 +161,7 @@ def _pandas_field(name: str, series: Any) -> Field:
     """What a column is, from its dtype and an empty slice: no value is looked at."""
     if isinstance(series.dtype, np.dtype):
         numeric = series.dtype.kind in "fiub" and series.dtype.itemsize <= 8
-        return Field(name, str(series.dtype), int(numeric))
+        return Field(name, str(series.dtype), int(numeric), series.dtype.kind == "O")
     import pyarrow as pa
 
     try:
@@ -181,5 +194,25 @@ def _pandas_reader(series: Any) -> Callable[[int, int], list[Column]]:
         array = pa.array(series.iloc[start:stop], from_pandas=True)
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
         return columns_of(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))
+
+    return read
+
+
+def _pandas_coder(series: Any, coder: Coder) -> Callable[[int, int], list[Column]]:
+    if isinstance(series.dtype, np.dtype):
+        values = series.to_numpy()
+        return lambda start, stop: [coder.of_array(values[start:stop])]
+
+    def read(start: int, stop: int) -> list[Column]:
+        import pyarrow as pa
+
+        part = series.iloc[start:stop]
+        try:
+            array = pa.array(part, from_pandas=True)
+        except (pa.ArrowException, UnicodeError, TypeError):
+            # Text that cannot be written as UTF-8 is no label, but not a reason to fail either.
+            return [coder.of_objects(part.tolist())]
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        return [coder.of_arrow(chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks))]
 
     return read

@@ -8,23 +8,39 @@ from __future__ import annotations
 
 from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.box_lattice import BoxLattice, round_half_even
-from muhat.domains.lattice_gauges import BlockGauge, Gauge, LpGauge, SchattenGauge
+from muhat.domains.clips import Clip, GaugeClip, LiftClip
+from muhat.domains.image_lattice import ImageLattice
+from muhat.domains.lattice_gauges import (
+    BlockGauge,
+    EllipsoidGauge,
+    Gauge,
+    LpGauge,
+    SchattenGauge,
+)
+from muhat.domains.moment_lattice import MomentLattice
 from muhat.domains.points_lattice import PointsLattice
+from muhat.domains.product_lattice import PartLattice, ProductLattice
 from muhat.domains.simplex_lattice import SimplexLattice
-from muhat.domains.tensor_lattice import TensorLattice
 
 __all__ = [
     "BallLattice",
     "BlockGauge",
     "BoxLattice",
+    "Clip",
+    "EllipsoidGauge",
     "Gauge",
+    "GaugeClip",
+    "ImageLattice",
     "Lattice",
+    "LiftClip",
     "LpGauge",
+    "MomentLattice",
+    "PartLattice",
     "PointsLattice",
+    "ProductLattice",
     "SchattenGauge",
     "SimplexLattice",
-    "TensorLattice",
     "round_half_even",
 ]
 
-Lattice = BoxLattice | BallLattice | SimplexLattice | PointsLattice | TensorLattice
+Lattice = PartLattice | ProductLattice

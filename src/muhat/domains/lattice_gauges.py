@@ -82,6 +82,38 @@ class SchattenGauge:
 
 
 @dataclass(frozen=True)
+class EllipsoidGauge:
+    """‖W·z‖₂ for a lower triangular W: row i has i + 1 entries.
+
+    >>> EllipsoidGauge(((2.0,), (1.0, 3.0))).dim
+    2
+    """
+
+    whitening: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        rows = tuple(
+            tuple(_check.real("whitening", value) for value in row) for row in self.whitening
+        )
+        if not rows or any(len(row) != index + 1 for index, row in enumerate(rows)):
+            raise InvalidInput("whitening must be a lower triangle: row i has i + 1 entries.")
+        object.__setattr__(self, "whitening", rows)
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates of a record."""
+        return len(self.whitening)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Floats as hexadecimal text, so that a digest of it is stable."""
+        rows = [[value.hex() for value in row] for row in self.whitening]
+        return {"kind": "ellipsoid", "whitening": rows}
+
+
+BlockPart = LpGauge | SchattenGauge | EllipsoidGauge
+
+
+@dataclass(frozen=True)
 class BlockGauge:
     """Consecutive blocks of coordinates, each moved into its own body: a product of bodies.
 
@@ -91,7 +123,7 @@ class BlockGauge:
     3
     """
 
-    parts: tuple[LpGauge | SchattenGauge, ...]
+    parts: tuple[BlockPart, ...]
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -107,4 +139,4 @@ class BlockGauge:
         return {"kind": "blocks", "parts": [part.to_dict() for part in self.parts]}
 
 
-Gauge = LpGauge | SchattenGauge | BlockGauge
+Gauge = BlockPart | BlockGauge

@@ -12,17 +12,28 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains import Domain
+from muhat.domains import Domain, Image, Product, Sum, Translate
 from muhat.domains.base import Vector
 from muhat.ellipsoids.finite import around_differences, around_shifted
-from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.result import (
+    CLOSED_FORM_ERROR,
+    NORM_ERROR,
+    SmallestEllipsoid,
+    floored,
+    norm,
+)
+from muhat.ellipsoids.verification import UNIT
 
 Matrix = NDArray[np.float64]
 
-EXACT = 1e-9
-"""A gap up to which an ellipsoid counts as the optimum; the floor is lowered by as much."""
-
 LARGEST_DENSE = 2_000
+MOMENT_ERROR = 64
+"""Roundings a dimension, relative to the whole matrix, of a second moment and its eigenvalues."""
+
+POINT_ERROR = 256
+"""Roundings of a coordinate of an extreme point, relative to the domain's size and place."""
+
+LARGEST_ALONG = 500
 LARGEST_SAMPLED = 32
 """Extreme points are sampled in at most this many dimensions."""
 
@@ -30,35 +41,85 @@ LARGEST_SAMPLED = 32
 def second_moment(optimum: SmallestEllipsoid) -> Matrix | None:
     """E[ssᵀ] of a measure on the body behind an optimum for p = 2 at equal weights.
 
-    None if the optimum is not exact, or too large for a matrix.
+    None if there is none at hand, or it is too large for a matrix.
     """
-    if optimum.gap > EXACT or optimum.value == 0 or len(optimum.scales) > LARGEST_DENSE:
+    if len(optimum.scales) > LARGEST_DENSE or optimum.value == 0:
         return None
+    if optimum.moment is not None or not optimum.is_exact:
+        return optimum.moment
     M = optimum.matrix
     return np.asarray(M @ M / optimum.value**2)
 
 
-def dual_floor(moment: Matrix | None, p: float, weights: Vector) -> float:
-    """tr((W·E·W)^½)·d^{1/p−½} ≤ Γ_p of the weighted body."""
+def dual_floor(moment: Matrix | None, p: float, weights: Vector, error: float = 0.0) -> float:
+    """tr((W·E·W)^½)·d^{1/p−½} ≤ Γ_p of the weighted body; E is right up to error·‖E‖.
+
+    Eigenvalues are lowered by a bound on their error, the rounding of E and of what made it
+    included, before the roots are taken: a root would blow up the error of a small one.
+    """
     if moment is None:
         return 0.0
     weighted = weights[:, None] * moment * weights
-    roots = np.sqrt(np.maximum(np.linalg.eigvalsh(weighted), 0.0))
+    size = float(np.sqrt(np.sum(weighted**2)))
+    lowered = np.linalg.eigvalsh(weighted) - (error + MOMENT_ERROR * len(weights) * UNIT) * size
+    roots = np.sqrt(np.maximum(lowered, 0.0))
     shrink = len(weights) ** ((0 if math.isinf(p) else 1 / p) - 0.5)
-    return float(roots.sum() * shrink * (1 - 2 * EXACT))
+    return floored(math.fsum(roots.tolist()) * shrink, CLOSED_FORM_ERROR)
 
 
 def sampled_floor(K: Domain, body: str, p: float, weights: Vector) -> float:
     """Γ_p of finitely many extreme points of K, the floor of their own certificate.
 
-    The directions are the axes and a fixed sequence that fills the sphere evenly enough.
+    The directions are the axes and a fixed sequence that fills the sphere evenly enough. The
+    points are computed, so each lies in K plus a small box: Γ is at most that much larger.
     """
     if K.dim > LARGEST_SAMPLED:
-        return 0.0
+        return _spread_floor(K, p, weights) / (1 if body == "difference" else 2)
     directions = np.vstack([np.eye(K.dim), -np.eye(K.dim), _spread_directions(K.dim)])
     points = np.array([K.extreme_point(theta / weights) for theta in directions])
     solve = around_differences if body == "difference" else around_shifted
-    return solve(points.T, p, 1e-4, weights=weights).floor
+    floor = solve(points.T, p, 1e-4, weights=weights).floor
+    return max(0.0, floor - _lost(K, body, p, weights))
+
+
+def _spread_floor(K: Domain, p: float, weights: Vector) -> float:
+    """The dual value of differences of extreme points: along the axes, or along orthogonal signs.
+
+    Half of it is a floor with a free shift: K − K fits into twice the ellipsoid around K.
+    """
+    if K.dim > LARGEST_ALONG:
+        return 0.0
+    from scipy.linalg import hadamard
+
+    signs = hadamard(1 << math.ceil(math.log2(K.dim)))[:, : K.dim]
+    floors = []
+    for directions in (np.eye(K.dim), signs):
+        thetas = directions / weights
+        along = np.array([K.extreme_point(theta) - K.extreme_point(-theta) for theta in thetas])
+        floors.append(dual_floor(along.T @ along / len(along), p, weights))
+    return max(0.0, max(floors) - _lost(K, "difference", p, weights))
+
+
+def _lost(K: Domain, body: str, p: float, weights: Vector) -> float:
+    """Γ of the box that computed extreme points may be off by."""
+    blur = POINT_ERROR * UNIT * _sizes(K)
+    order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
+    lost = norm(weights * blur, order) * (2 if body == "difference" else 1)
+    return lost * (1 + NORM_ERROR)
+
+
+def _sizes(K: Domain) -> Vector:
+    """How large the numbers are that a coordinate of a point of K is computed from."""
+    match K:
+        case Image():
+            return np.asarray(np.abs(K.transform) @ _sizes(K.inner))
+        case Sum():
+            return np.asarray(np.sum([_sizes(part) for part in K.parts], axis=0))
+        case Translate():
+            return _sizes(K.inner) + np.abs(K.offset)
+        case Product():
+            return np.concatenate([_sizes(part) for part in K.parts])
+    return np.abs(K.center) + K.half_widths
 
 
 def _spread_directions(dim: int) -> Matrix:

@@ -8,11 +8,13 @@ A point x of the sphere has the share c_k = ‖P_k·x^{⊗ℓ}‖², and a pair 
 2c_k(1 − G_k(cos θ)), G_k the Gegenbauer polynomial of degree ℓ − 2k with G_k(1) = 1. What is left
 is a problem in ⌊ℓ/2⌋ + 1 numbers: weights on the point and on the pairs. Of even order, the body
 with a free shift has two kinds of points, on the sphere and 0, and moves along the one tensor
-that rotations leave alone, the last of the shares.
+that rotations leave alone, the last of the shares; K − K has a closed form for order 2, which is
+close for higher orders too.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -22,24 +24,22 @@ from numpy.typing import NDArray
 from muhat.domains import MomentTensor
 from muhat.domains.base import Vector
 from muhat.ellipsoids.floors import dual_floor
-from muhat.ellipsoids.result import SmallestEllipsoid, with_factor
+from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, with_factor
+from muhat.ellipsoids.verification import gamma
 from muhat.errors import InvalidInput
 
 Matrix = NDArray[np.float64]
 
 LARGEST_DIM = 3_000
 ANGLES = 20_001
-STEPS = 4_000
+COARSE_STEPS = 300
+STEPS = 20_000
 
 
 def around_tensors(K: MomentTensor, body: str, p: float, weights: Vector) -> SmallestEllipsoid:
-    """Around K − K, or around K with a free shift: exact at p = 2 and equal weights."""
-    if K.dim > LARGEST_DIM:
-        raise InvalidInput(
-            f"tensors of {K.dim} coordinates are too many for their ellipsoid; at most "
-            f"{LARGEST_DIM} are possible."
-        )
-    projections = _projections(K)
+    """Around K − K, K ∪ −K, or K with a free shift: exact at p = 2 and equal weights."""
+    _check_size(K)
+    projections, drift = _projections(K)
     dims = np.array([round(np.trace(P)) for P in projections])
     shares = np.array([P[0, 0] for P in projections])  # of e_1^{⊗ℓ}, the first coordinate
     shift = None
@@ -49,13 +49,65 @@ def around_tensors(K: MomentTensor, body: str, p: float, weights: Vector) -> Sma
     else:
         sizes, moments = _design(shares[:, None] * _squared_lengths(K, body), dims)
     root = np.tensordot(np.sqrt(sizes), projections, axes=1)
+    # Projections that are off by drift change M by that much of its largest size.
+    error = 2 * drift * float(sizes.max() / sizes.min()) + CLOSED_FORM_ERROR
     # moments are those of a measure on the body, so they bound Γ_p from below for every p.
-    floor = dual_floor(np.tensordot(moments, projections, axes=1), p, weights)
-    return replace(with_factor(root, floor, p, weights), shift=shift)
+    floor = dual_floor(np.tensordot(moments, projections, axes=1), p, weights, 2 * drift)
+    found = replace(with_factor(root, floor, p, weights, error=error), shift=shift)
+    if body != "difference" or K.is_symmetric:
+        return found
+    plain = _around_pairs(K, floor, p, weights)
+    return plain if plain.value <= found.value else found
 
 
-def _projections(K: MomentTensor) -> list[Matrix]:
-    """P_k for k = 0, …, ⌊ℓ/2⌋: projections on the harmonic tensors of degree ℓ − 2k."""
+def _around_pairs(K: MomentTensor, floor: float, p: float, weights: Vector) -> SmallestEllipsoid:
+    """M = 2(I + ttᵀ)⁻¹ around K − K for an even order: exact for order 2.
+
+    zᵀM⁻¹z = (|z|² + ⟨t, z⟩²)/2, and z = x^{⊗ℓ} − y^{⊗ℓ} has |z|² ≤ a² + b², ⟨t, z⟩ = a − b with
+    a = |x|^ℓ, b = |y|^ℓ, so it is at most a² + b² − ab ≤ 1.
+    """
+    t = length_form(K)
+    square = float(t @ t)
+    scales = np.sqrt(2 * (1 - t**2 / (1 + square)))
+    # (I − c·ttᵀ)² = I − ttᵀ/(1 + |t|²)
+    c = (1 - 1 / math.sqrt(1 + square)) / square
+    root = math.sqrt(2) * (np.eye(K.dim) - c * np.outer(t, t))
+    error = gamma(4 * K.dim + 64) * (1 + square)
+    return with_factor(root, floor, p, weights, scales=scales, error=error)
+
+
+def length_form(K: MomentTensor) -> Vector:
+    """t with ⟨t, lift(x)⟩ = |x|^ℓ for an even order ℓ, of shape (dim,).
+
+    |x|^ℓ = Σ_β (ℓ/2 choose β)·x^{2β}, and lift(x) has √m(2β)·x^{2β}.
+    """
+    _check_size(K)
+    t = np.zeros(K.dim)
+    half = K.order // 2
+    for place, row in enumerate(K.indices.tolist()):
+        times = Counter(row).values()
+        if all(number % 2 == 0 for number in times):
+            choices = math.factorial(half)
+            for number in times:
+                choices //= math.factorial(number // 2)
+            t[place] = choices / math.sqrt(K.multiplicities[place])
+    return t
+
+
+def _check_size(K: MomentTensor) -> None:
+    if K.dim > LARGEST_DIM:
+        raise InvalidInput(
+            f"tensors of {K.dim} coordinates are too many for their ellipsoid; at most "
+            f"{LARGEST_DIM} are possible."
+        )
+
+
+def _projections(K: MomentTensor) -> tuple[list[Matrix], float]:
+    """P_k for k = 0, …, ⌊ℓ/2⌋: projections on the harmonic tensors of degree ℓ − 2k.
+
+    And a bound on how far they are from the exact ones, in the spectral norm: what the computed
+    eigenvectors leave over, by the sin Θ theorem of Davis and Kahan.
+    """
     degree, d = K.order, K.record_dim
     place = {tuple(row): index for index, row in enumerate(K.indices.tolist())}
     root = np.sqrt(K.multiplicities)
@@ -70,10 +122,17 @@ def _projections(K: MomentTensor) -> list[Matrix]:
             for k in range(d):
                 target = place[tuple(sorted([*rest, k, k]))]
                 operator[target, column] += times * (times - 1) * root[column] / root[target]
-    values, vectors = np.linalg.eigh((operator + operator.T) / 2)
+    operator = (operator + operator.T) / 2
+    values, vectors = np.linalg.eigh(operator)
     levels = [2 * k * (2 * degree - 2 * k + d - 2) for k in range(degree // 2 + 1)]
     nearest = np.argmin(np.abs(values[:, None] - np.array(levels)), axis=1)
-    return [vectors[:, nearest == k] @ vectors[:, nearest == k].T for k in range(len(levels))]
+    found = [vectors[:, nearest == k] @ vectors[:, nearest == k].T for k in range(len(levels))]
+    left = operator @ vectors - vectors * np.array(levels, float)[nearest]
+    skew = vectors.T @ vectors - np.eye(K.dim)
+    rounding = gamma(2 * K.dim + 64) * float(np.sqrt(np.sum(operator**2)) + 1) * math.sqrt(K.dim)
+    apart = min(np.diff(sorted(levels)), default=1)
+    drift = 2 * (float(np.sqrt(np.sum(left**2))) + rounding) / float(max(apart, 1))
+    return found, drift + 2 * float(np.sqrt(np.sum(skew**2))) + gamma(K.dim + 4)
 
 
 def _squared_lengths(K: MomentTensor, body: str) -> Matrix:
@@ -82,6 +141,8 @@ def _squared_lengths(K: MomentTensor, body: str) -> Matrix:
     apex = np.ones((count, 1))
     if K.is_symmetric:
         return apex * (4.0 if body == "difference" else 1.0)
+    if body == "symmetric":
+        return apex
     from scipy.special import eval_gegenbauer
 
     cosines = np.cos(np.linspace(0, np.pi, ANGLES))
@@ -126,12 +187,30 @@ def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Ve
 def _design(moved: Matrix, dims: NDArray[np.int64]) -> tuple[Vector, Vector]:
     """m_k with Σ moved_k/m_k ≤ 1 for every column and a small Σ dims·m, and the dual's moments.
 
+    The first column is a point, the others are pairs at rising angles.
+    """
+    _, reach, _ = _weighted(moved, dims, COARSE_STEPS)
+    # What holds the ellipsoid is few: the point, and angles where the reach has a peak.
+    left, right = np.append(-np.inf, reach[:-1]), np.append(reach[1:], -np.inf)
+    peaks = (reach >= left) & (reach >= right) & (reach > 0.99 * reach.max())
+    peaks[0] = True
+    m, _, e = _weighted(moved[:, peaks], dims, STEPS)
+    reach = (1 / m) @ moved
+    # Between the angles of the grid the reach, a polynomial in cos θ, exceeds its largest value
+    # there by less than (its second derivative in θ)·step²/8 ≤ degree²·reach·step²/2.
+    slack = 1 + 1e-12 if moved.shape[1] == 1 else 1 + (2 * len(dims)) ** 2 * (np.pi / ANGLES) ** 2
+    return np.asarray(m * reach.max() * slack), e
+
+
+def _weighted(moved: Matrix, dims: NDArray[np.int64], steps: int) -> tuple[Vector, Vector, Vector]:
+    """m, how far each column reaches out of it, and the moments of the weights behind it.
+
     The dual: weights w on the columns, e_k = (moved·w)_k/dims_k, value Σ dims·√e; each step
     multiplies a weight by the square of how far its column reaches out of the ellipsoid.
     """
     w = np.full(moved.shape[1], 1 / moved.shape[1])
     dims_ = dims.astype(float)
-    for _ in range(STEPS):
+    for _ in range(steps):
         e = np.maximum(moved @ w / dims_, 1e-300)
         value = float(np.sum(dims_ * np.sqrt(e)))
         m = np.sqrt(e) * value
@@ -140,7 +219,4 @@ def _design(moved: Matrix, dims: NDArray[np.int64]) -> tuple[Vector, Vector]:
             break
         w *= reach**2
         w /= w.sum()
-    # Between the angles of the grid the reach, a polynomial in cos θ, exceeds its largest value
-    # there by less than (its second derivative in θ)·step²/8 ≤ degree²·reach·step²/2.
-    slack = 1 + 1e-12 if moved.shape[1] == 1 else 1 + (2 * len(dims)) ** 2 * (np.pi / ANGLES) ** 2
-    return np.asarray(m * reach.max() * slack), np.asarray(e)
+    return np.asarray(m), np.asarray(reach), np.asarray(e)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.base import Vector
-from muhat.domains.norms import p_norm
 from muhat.ellipsoids.finite import FiniteResult
+from muhat.ellipsoids.verification import FUNCTION_ERROR, gamma
 from muhat.errors import InvalidInput
 
 Matrix = NDArray[np.float64]
 
 LARGEST_MATRIX = 20_000
+LARGEST_MOMENT = 2_000
+
+NORM_ERROR = 2 * FUNCTION_ERROR
+"""The relative error of `norm`: two powers, and a sum that is rounded once."""
+
+CLOSED_FORM_ERROR = 16 * FUNCTION_ERROR
+"""The relative error of a closed form: a handful of powers, norms and quotients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +33,9 @@ class SmallestEllipsoid:
     k < d if the body is flat. `value` is √tr_{p/2}(M) in the weighted norm, `floor` is at most
     Γ_p of the body. `contacts` is the number of pairs of points at which the ellipsoid is held,
     None if it is not known. `shift` is where the ellipsoid is centred around a body with a free
-    shift, None if that is the body's own centre.
+    shift, None if that is the body's own centre. `moment`, of shape (d, d), is the second moment
+    of a measure on the body, where a solver found one; `is_exact` says that M is the optimum
+    itself, up to rounding.
     """
 
     scales: Vector
@@ -35,10 +44,12 @@ class SmallestEllipsoid:
     floor: float
     contacts: int | None = None
     shift: Vector | None = None
+    moment: Matrix | None = None
+    is_exact: bool = False
 
     def __post_init__(self) -> None:
         # Results are shared between those who ask for the same ellipsoid.
-        for array in (self.scales, self.factor, self.shift):
+        for array in (self.scales, self.factor, self.shift, self.moment):
             if array is not None:
                 array.flags.writeable = False
 
@@ -70,10 +81,15 @@ class SmallestEllipsoid:
         return np.diag(self.scales) if self.factor is None else self.factor
 
     def scaled(self, size: float) -> SmallestEllipsoid:
-        """The smallest ellipsoid around size·S."""
-        factor = None if self.factor is None else self.factor * size
-        return SmallestEllipsoid(
-            self.scales * size, factor, self.value * size, self.floor * size, self.contacts
+        """The smallest ellipsoid around size·S, about the body's own centre."""
+        return replace(
+            self,
+            scales=self.scales * size,
+            factor=None if self.factor is None else self.factor * size,
+            value=self.value * size,
+            floor=self.floor * size,
+            shift=None,
+            moment=None if self.moment is None else self.moment * size**2,
         )
 
     def __repr__(self) -> str:
@@ -84,35 +100,85 @@ class SmallestEllipsoid:
 
 
 def norm(values: NDArray[np.float64], p: float) -> float:
-    """‖values‖_p of one vector."""
-    return float(p_norm(values, p))
+    """‖values‖_p of one vector, right up to NORM_ERROR: the sum is exact but for its last bit."""
+    sizes = np.abs(values)
+    largest = float(sizes.max(initial=0.0))
+    if largest == 0 or math.isinf(p):
+        return largest
+    total = math.fsum(((sizes / largest) ** p).tolist())
+    return largest * (math.sqrt(total) if p == 2 else total ** (1 / p))
 
 
 def with_factor(
-    factor: Matrix, floor: float, p: float, weights: Vector, contacts: int | None = None
+    factor: Matrix,
+    floor: float,
+    p: float,
+    weights: Vector,
+    *,
+    contacts: int | None = None,
+    scales: Vector | None = None,
+    error: float = 0.0,
+    is_exact: bool = False,
 ) -> SmallestEllipsoid:
-    """The result for M = F·Fᵀ: its value is computed, its floor is given."""
-    scales = np.linalg.norm(factor, axis=1)
-    value = norm(weights * scales, p)
-    return SmallestEllipsoid(scales, factor, value, min(value, floor), contacts)
+    """The result for M = F·Fᵀ: its value is computed, its floor is given.
+
+    F and the floor are right up to a relative `error`: both are moved outwards by it, and by the
+    errors of the value itself, so that value ≥ Γ ≥ floor holds for the numbers returned.
+    `scales`, at least the lengths of F's rows, may be given where they are known better.
+    """
+    if scales is None:
+        lengths = np.sqrt(np.sum(factor**2, axis=1))
+        scales = np.asarray(lengths * (1 + gamma(factor.shape[1] + 4)))
+    outwards = 1 + error
+    grown = np.asarray(scales * outwards)
+    value = norm(weights * grown, p) * (1 + NORM_ERROR)
+    return SmallestEllipsoid(
+        grown,
+        factor * outwards,
+        value,
+        min(value, floored(floor, error)),
+        contacts,
+        is_exact=is_exact,
+    )
 
 
 def with_scales(
-    scales: Vector, floor: float, p: float, weights: Vector, contacts: int | None = None
+    scales: Vector,
+    floor: float,
+    p: float,
+    weights: Vector,
+    *,
+    contacts: int | None = None,
+    error: float = 0.0,
+    is_exact: bool = False,
 ) -> SmallestEllipsoid:
-    """The result for a diagonal M."""
-    value = norm(weights * scales, p)
-    return SmallestEllipsoid(scales, None, value, min(value, floor), contacts)
+    """The result for a diagonal M, as `with_factor`."""
+    grown = np.asarray(scales * (1 + error))
+    value = norm(weights * grown, p) * (1 + NORM_ERROR)
+    least = min(value, floored(floor, error))
+    return SmallestEllipsoid(grown, None, value, least, contacts, is_exact=is_exact)
 
 
-def from_finite(result: FiniteResult) -> SmallestEllipsoid:
-    """The solver's result, verified there."""
+def floored(floor: float, error: float = 0.0) -> float:
+    """A floor that came from `norm`, with a further relative error, rounded down."""
+    return max(0.0, floor * (1 - error - NORM_ERROR))
+
+
+def from_finite(result: FiniteResult, *, shifted: bool = False) -> SmallestEllipsoid:
+    """The solver's result, verified there; with `shifted`, centred where the solver says."""
     scales = np.linalg.norm(result.factor, axis=1)
+    moment = None
+    if len(scales) <= LARGEST_MOMENT and len(result.weights):
+        points = result.points
+        if shifted:
+            points = points - (points @ result.weights)[:, None]
+        moment = (points * result.weights) @ points.T
     return SmallestEllipsoid(
         scales,
         result.factor,
         result.value,
         result.floor,
         result.contacts,
-        result.shift if result.shift.any() else None,
+        result.shift if shifted else None,
+        moment,
     )

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from muhat.domains.base import Vector, signs
 from muhat.ellipsoids.finite import around_columns
-from muhat.ellipsoids.result import SmallestEllipsoid, from_finite, with_factor
+from muhat.ellipsoids.result import (
+    CLOSED_FORM_ERROR,
+    SmallestEllipsoid,
+    floored,
+    from_finite,
+    with_factor,
+)
+from muhat.ellipsoids.verification import UNIT, gamma
 
 Matrix = NDArray[np.float64]
 
@@ -42,7 +49,9 @@ def around_zonotope(generators: Matrix, p: float, weights: Vector, tol: float) -
     D = _best_diagonal(A, p)
     lengths = np.linalg.norm(D[:, None] * A, axis=0)
     factor = used * np.sqrt(lengths.sum() / lengths)
-    return with_factor(factor, _gaussian_signs(D[:, None] * A, lengths), p, weights)
+    floor = _gaussian_signs(D[:, None] * A, lengths)
+    # Σ 1/m_i is a sum of as many quotients as there are generators.
+    return with_factor(factor, floor, p, weights, error=gamma(used.shape[1] + 16))
 
 
 def _best_diagonal(A: Matrix, p: float) -> Vector:
@@ -63,9 +72,18 @@ def _best_diagonal(A: Matrix, p: float) -> Vector:
 
 
 def _gaussian_signs(DA: Matrix, lengths: Vector) -> float:
-    """L: the dual value of the signs of correlated normals, a little rounded down."""
+    """L: the dual value of the signs of correlated normals, rounded down."""
     cosines = np.clip((DA / lengths).T @ (DA / lengths), -1, 1)
     np.fill_diagonal(cosines, 1.0)
     moment = DA @ (2 / math.pi * np.arcsin(cosines)) @ DA.T
-    roots = np.sqrt(np.maximum(np.linalg.eigvalsh(moment), 0.0))
-    return float(roots.sum() * (1 - 1e-9))
+    # Near ±1 the arcsine turns an error ε of a cosine into √(2ε); apart from that, into ε.
+    slopes = np.minimum(1 / np.sqrt(np.maximum(1 - cosines**2, 1e-300)), 1e8)
+    np.fill_diagonal(slopes, 0.0)
+    angles = gamma(len(DA) + 16) * (1 + slopes)
+    blur = np.abs(DA) @ (angles + gamma(2 * len(angles) + 16)) @ np.abs(DA).T
+    error = float(np.sqrt(np.sum(blur**2)))
+    size = float(np.sqrt(np.sum(moment**2)))
+    lowered = np.linalg.eigvalsh(moment) - error - 64 * len(DA) * UNIT * size
+    total = math.fsum(np.sqrt(np.maximum(lowered, 0.0)).tolist())
+    # D has a norm of 1 up to rounding.
+    return floored(total, CLOSED_FORM_ERROR)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from muhat.domains import Box
 from muhat.domains.base import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.body import Body
+from muhat.mechanisms.calibration import calibrated
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
@@ -20,4 +21,4 @@ def box_norm(body: Body, p: float, weights: Vector, protection: Protection) -> R
     if not isinstance(body.shape, Box):
         raise InvalidInput("box-norm is for a Box.")
     sides = body.shape.half_widths
-    return calibrated("box-norm", LAWS["maximum-norm"], body, sides, protection)
+    return calibrated("box-norm", LAWS["maximum-norm"], body.scaled(sides), protection)

@@ -14,16 +14,18 @@ docs/proofs/gaussian.md, docs/proofs/norms.md.
 from __future__ import annotations
 
 from muhat.domains.base import Vector
-from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.body import Body
+from muhat.mechanisms.calibration import calibrated
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
 
 def gaussian(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Normal noise with the covariance that has the least ℓ_p error."""
-    return calibrated("gaussian", LAWS["normal"], body, body.axes, protection)
+    return calibrated("gaussian", LAWS["normal"], body, protection, p=p, weights=weights)
 
 
 def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """The K-norm mechanism of the smallest ellipsoid: (d+1)·M/ε² is its covariance."""
-    return calibrated("ellipsoid-norm", LAWS["euclidean-norm"], body, body.axes, protection)
+    law = LAWS["euclidean-norm"]
+    return calibrated("ellipsoid-norm", law, body, protection, p=p, weights=weights)

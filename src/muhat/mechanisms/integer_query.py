@@ -2,8 +2,8 @@
 
 A release sums the records' integers into S, and maps them by a fixed-point matrix B with t
 fractional bits: v = (B·S + 2^(t−1)) >> t. B is diagonal here: a multiplier a coordinate (box),
-or one for all coordinates (ball, whitened ellipsoid), and one for the row count if it is
-released too. Everything is a Python integer; floats only choose the proportions of B.
+or one for all coordinates (balls, images, shares, even moments). Everything is a Python integer;
+floats only choose the proportions of B.
 
 Sensitivity: rounding moves each of the r rows of v by less than ½ on either side, so two
 neighbours differ by at most ‖B·(S − S')‖/2^t + ‖(1, …, 1)‖ in any norm.
@@ -17,67 +17,103 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from muhat.domains.lattice import BallLattice, BoxLattice, SimplexLattice, TensorLattice
+from muhat.domains.lattice import (
+    BallLattice,
+    BoxLattice,
+    ImageLattice,
+    MomentLattice,
+    SimplexLattice,
+)
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 
-Lattice = BoxLattice | BallLattice | SimplexLattice | TensorLattice
+Lattice = BoxLattice | BallLattice | SimplexLattice | ImageLattice | MomentLattice
 """The lattices whose sums are multiplied by a diagonal B."""
 
 PRECISION_BITS = 50
 """The smallest multiplier has at least this many bits: B is off by less than 2^−50."""
 
+TOO_STRONG = (
+    "the promise is too strong for exact arithmetic: the noise on the sum would be more "
+    "than 10^10 times the whole domain. Choose a larger epsilon, rho or mu."
+)
+
 
 @dataclass(frozen=True)
 class IntegerQuery:
-    """v = round(B·(S, count)/2^t), of r rows.
+    """v = round(B·S/2^t), of r rows.
 
-    `multipliers` holds one integer a coordinate of a box, or a single one for a ball;
-    `count_multiplier` is the row for the number of records, None if it is not released;
-    `lattice` is None if nothing but the count is. `from_zero` measures the records of a box
-    from 0 and not from its centre, as a sum with a secret number of records needs it.
+    `multipliers` holds one integer a coordinate of a box, or a single one for all coordinates.
+    Without a `lattice` the only row is the number of records. Sums of a box are measured from its
+    centre; those of a simplex have a row a corner, m times its share, measured from the centroid.
+    `from_zero` measures both from 0, as a sum with a secret number of records needs it.
     """
 
     lattice: Lattice | None
     multipliers: tuple[int, ...]
-    count_multiplier: int | None
     fraction_bits: int
     from_zero: bool = False
 
     @property
+    def count_multiplier(self) -> int | None:
+        """The multiplier of the number of records; None if it is not released."""
+        return self.multipliers[0] if self.lattice is None else None
+
+    @property
     def rows(self) -> int:
         """r, the number of integers released."""
-        return _sums(self.lattice) + (self.count_multiplier is not None)
+        return len(self.row_multipliers)
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
         """The diagonal of B, one a row."""
-        rows = self.multipliers
-        if not isinstance(self.lattice, BoxLattice):
-            rows = rows * _sums(self.lattice)
-        return rows if self.count_multiplier is None else (*rows, self.count_multiplier)
+        match self.lattice:
+            case None | BoxLattice():
+                return self.multipliers
+            case SimplexLattice():
+                dim = self.lattice.dim
+                return self.multipliers * (dim if self.from_zero else self.lattice.corners)
+        return self.multipliers * self.lattice.dim
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums of the records' integers, and the number of records."""
-        if self.from_zero and isinstance(self.lattice, BoxLattice):
-            centers = self.lattice.center_units
-            totals = [total + count * c for total, c in zip(totals, centers, strict=True)]
-        if isinstance(self.lattice, SimplexLattice) and self.lattice.origin:
-            # The share of the corner 0 is what the others leave of the total.
-            totals = [*totals, count * self.lattice.total - sum(totals)]
-        sums = totals if self.count_multiplier is None else (*totals, count)
         half = (1 << self.fraction_bits) >> 1
         return [
             (multiplier * total + half) >> self.fraction_bits
-            for multiplier, total in zip(self.row_multipliers, sums, strict=True)
+            for multiplier, total in zip(
+                self.row_multipliers, self._measured(totals, count), strict=True
+            )
         ]
+
+    def _measured(self, totals: Sequence[int], count: int) -> Sequence[int]:
+        """The sums from where they are measured, one a row."""
+        lattice = self.lattice
+        if lattice is None:
+            return (count,)
+        if isinstance(lattice, BoxLattice) and self.from_zero:
+            centers = lattice.center_units
+            return [total + count * c for total, c in zip(totals, centers, strict=True)]
+        if isinstance(lattice, SimplexLattice):
+            whole = count * lattice.total
+            if lattice.origin and not self.from_zero:
+                # The share of the corner 0 is what the others leave of the total.
+                totals = [*totals, whole - sum(totals)]
+            start = 0 if self.from_zero else whole
+            return [lattice.corners * total - start for total in totals]
+        return totals
 
     def units(self) -> list[Fraction]:
         """How much one unit of v is worth in each row, in the coordinates of the lattice."""
-        steps = [] if self.lattice is None else [Fraction(2) ** e for e in _exponents(self.lattice)]
-        if self.count_multiplier is not None:
-            steps.append(Fraction(1))
+        match self.lattice:
+            case None:
+                steps = [Fraction(1)]
+            case BoxLattice():
+                steps = list(self.lattice.grid)
+            case SimplexLattice():
+                steps = [self.lattice.grid / self.lattice.corners] * self.rows
+            case _:
+                steps = [self.lattice.grid] * self.rows
         return [
             step * Fraction(1 << self.fraction_bits, multiplier)
             for step, multiplier in zip(steps, self.row_multipliers, strict=True)
@@ -93,19 +129,21 @@ class IntegerQuery:
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁, ℓ₂ or ℓ_∞ norm."""
-        moved = [0 if neighbors is Neighbors.SUBSTITUTE else self.count_multiplier or 0]
-        if isinstance(self.lattice, BoxLattice):
-            extents = _box_extents(self.lattice, neighbors, self.from_zero)
-            moved += [b * e for b, e in zip(self.multipliers, extents, strict=True)]
-        elif isinstance(self.lattice, BallLattice | TensorLattice):
-            sides = 2 if neighbors is Neighbors.SUBSTITUTE else 1
-            radius = self.multipliers[0] * self.lattice.radius * sides
-            # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.
-            moved.append(_root_up(self.lattice.dim * radius**2) if norm == 1 else radius)
-        elif isinstance(self.lattice, SimplexLattice):
-            # q ≥ 0 with the sum `total`: ‖q − q'‖² ≤ ‖q‖² + ‖q'‖² ≤ 2·total² by ⟨q, q'⟩ ≥ 0.
-            corner = self.multipliers[0] * self.lattice.total
-            moved += [corner] * (2 if neighbors is Neighbors.SUBSTITUTE else 1)
+        replaced = neighbors is Neighbors.SUBSTITUTE
+        match self.lattice:
+            case None:
+                moved = [0 if replaced else self.multipliers[0]]
+            case BoxLattice():
+                extents = _box_extents(self.lattice, replaced, self.from_zero)
+                moved = [b * e for b, e in zip(self.multipliers, extents, strict=True)]
+            case BallLattice() | ImageLattice():
+                radius = self.multipliers[0] * self.lattice.radius * (2 if replaced else 1)
+                # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.
+                moved = [_root_up(self.lattice.dim * radius**2) if norm == 1 else radius]
+            case SimplexLattice():
+                moved = [_corner_reach(self, norm, replaced)]
+            case MomentLattice():
+                moved = [_moment_reach(self, norm, replaced)]
         reach = Fraction(contributions * _norm_up(moved, norm), 1 << self.fraction_bits)
         return reach + _norm_up([1] * self.rows, norm)
 
@@ -114,7 +152,6 @@ def fit(
     lattice: Lattice | None,
     proportions: Sequence[float],
     *,
-    with_count: bool,
     from_zero: bool,
     norm: float,
     neighbors: Neighbors,
@@ -123,35 +160,27 @@ def fit(
 ) -> IntegerQuery:
     """The query in these proportions that is as large as the promise allows.
 
-    `proportions` has an entry a multiplier, the count's last. The sensitivity of the result,
-    in units of the noise (2^54), is at most √strength_squared: μ for normal noise, ε for pure.
+    `proportions` has an entry a multiplier. The sensitivity of the result, in units of the noise
+    (2^54), is at most √strength_squared: μ for normal noise, ε for pure.
     """
-
-    def query(multipliers: Sequence[int], fraction_bits: int) -> IntegerQuery:
-        body, count = (multipliers[:-1], multipliers[-1]) if with_count else (multipliers, None)
-        return IntegerQuery(lattice, tuple(body), count, fraction_bits, from_zero)
-
     least = Fraction(min(proportions))
     relative = [int(Fraction(x) / least * (1 << 60)) for x in proportions]
-    trial = query(relative, 0)
+    trial = IntegerQuery(lattice, tuple(relative), 0, from_zero)
     slack = _norm_up([1] * trial.rows, norm)
-    reach = int(trial.sensitivity(norm, neighbors, contributions)) - slack
+    reach = math.ceil(trial.sensitivity(norm, neighbors, contributions)) - slack
     # 2^60·√strength·2^(54+t)/reach, the least multiplier, must have PRECISION_BITS bits.
     bits = PRECISION_BITS + 2 - 60 - FRACTION_BITS + math.log2(reach) - _log2(strength_squared) / 2
     t = max(0, math.ceil(bits))
     room = _root_down(strength_squared * (1 << 2 * (FRACTION_BITS + t))) - (slack << t)
     if room < slack << (t + 20):
         # Below this the rounding of v would cost more than a millionth of the noise.
-        raise InvalidInput(
-            "the promise is too strong for exact arithmetic: the noise on the sum would be more "
-            "than 10^10 times the whole domain. Choose a larger epsilon, rho or mu."
-        )
-    return query([x * room // reach for x in relative], t)
+        raise InvalidInput(TOO_STRONG)
+    return IntegerQuery(lattice, tuple(x * room // reach for x in relative), t, from_zero)
 
 
-def _box_extents(lattice: BoxLattice, neighbors: Neighbors, from_zero: bool) -> list[int]:
+def _box_extents(lattice: BoxLattice, replaced: bool, from_zero: bool) -> list[int]:
     """How far one record can move each coordinate."""
-    if neighbors is Neighbors.SUBSTITUTE:
+    if replaced:
         return list(lattice.extent)
     origins = lattice.center_units if from_zero else (0,) * lattice.dim
     return [
@@ -160,17 +189,34 @@ def _box_extents(lattice: BoxLattice, neighbors: Neighbors, from_zero: bool) -> 
     ]
 
 
-def _exponents(lattice: Lattice) -> Sequence[int]:
-    if isinstance(lattice, BoxLattice):
-        return lattice.exponents
-    return (lattice.exponent,) * _sums(lattice)
+def _corner_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
+    """How far one record moves m·(shares) from the centroid, or from 0.
+
+    Shares q ≥ 0 that add up to T: ‖q − q'‖² ≤ ‖q‖² + ‖q'‖² ≤ 2T² by ⟨q, q'⟩ ≥ 0, and
+    ‖m·q − T·1‖² = m²‖q‖² − mT² ≤ m(m − 1)T².
+    """
+    lattice = query.lattice
+    assert isinstance(lattice, SimplexLattice)
+    m, size = lattice.corners, query.multipliers[0] * lattice.total
+    if replaced:
+        return _norm_up([m * size] * 2, norm)
+    if query.from_zero:
+        return m * size
+    return _norm_up([(m - 1) * size, *[size] * (m - 1)], norm)
 
 
-def _sums(lattice: Lattice | None) -> int:
-    """How many sums the records of a lattice have; a simplex with 0 has one more corner."""
-    if lattice is None:
-        return 0
-    return lattice.dim + (isinstance(lattice, SimplexLattice) and lattice.origin)
+def _moment_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
+    """How far one record moves b·(x^{⊗ℓ}, |x|^ℓ), with x^{⊗ℓ} at most L long.
+
+    One record is √2·L long, two are √(2(a² + a'² − aa')) ≤ √2·L apart for lengths a, a' ≤ L.
+    """
+    lattice = query.lattice
+    assert isinstance(lattice, MomentLattice)
+    if norm != 2:
+        raise InvalidInput("even moments are released in the Euclidean norm.")
+    exact = _root_up(math.ceil(2 * lattice.longest**2))
+    rounding = math.ceil(_root_up(lattice.dim << 20) * lattice.slack / (1 << 10))
+    return query.multipliers[0] * (exact + rounding * (2 if replaced else 1))
 
 
 def _norm_up(values: Sequence[int], norm: float) -> int:

@@ -1,9 +1,9 @@
 """The sum and the number of records together, when the number is secret.
 
 Adding or removing one record x moves (Σ(x_i − c), n) by ±(x − c, 1). With E the smallest
-ellipsoid around K − c, that lies in the ellipsoid blockdiag(E/s, 1/(1−s)) for any split s in
-(0, 1), so normal noise of that covariance divided by μ² is μ-GDP, and the K-norm noise of that
-ellipsoid is purely private (theory: secret n). Two answers are read off the pair:
+ellipsoid around K, and c its centre, that lies in the ellipsoid blockdiag(E/s, 1/(1−s)) for any
+split s in (0, 1), so normal noise of that covariance divided by μ² is μ-GDP, and the K-norm noise
+of that ellipsoid is purely private (theory: secret n). Two answers are read off the pair:
 
     mean   c + A/N̂, a ratio; s = a/(a + R) gives the least error at the worst mean, where
            a = √tr E and R is the distance from c to the farthest record
@@ -14,15 +14,18 @@ Proof: docs/proofs/joint.md.
 
 from __future__ import annotations
 
-import math
-
 from muhat.domains import Domain
 from muhat.domains.base import Vector
+from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
-from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.body import Body
+from muhat.mechanisms.calibration import calibrated, counted
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
+
+LARGEST_SHARE = 1 - 2.0**-40
+"""The count keeps a share that exact arithmetic can serve."""
 
 
 def joint(
@@ -30,23 +33,31 @@ def joint(
 ) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
     law = LAWS["euclidean-norm" if pure else "normal"]
-    axes = body.axes / math.sqrt(share)
-    return calibrated("joint", law, body, axes, protection, count_scale=1 / math.sqrt(1 - share))
+    return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=1 - share)
 
 
-def share_for_mean(domain: Domain, p: float, weights: Vector) -> float:
+def share_for_mean(body: Body, p: float, weights: Vector) -> float:
     """The split that minimises the error of the ratio at the worst mean."""
-    size = smallest_ellipsoid(domain, p, "shifted", weights=weights).value
-    return size / (size + domain.farthest(weights))
+    size = smallest_ellipsoid(body.shape, p, "shifted", weights=weights).value
+    return size / (size + farthest_from(body.shape, body.center, weights)) if size else 0.5
 
 
-def share_for_sum(domain: Domain, p: float, weights: Vector) -> float:
-    """The split that minimises the error of A + N̂·c; 1 if c = 0."""
-    size = smallest_ellipsoid(domain, p, "shifted", weights=weights).value
-    return size / (size + norm(weights * domain.center, p))
+def share_for_sum(body: Body, p: float, weights: Vector) -> float:
+    """The split that minimises the error of A + N̂·c: nearly 1 if c is nearly 0."""
+    size = smallest_ellipsoid(body.shape, p, "shifted", weights=weights).value
+    share = size / (size + norm(weights * body.center, p)) if size else 0.5
+    return min(share, LARGEST_SHARE)
+
+
+def farthest_from(domain: Domain, center: Vector, weights: Vector) -> float:
+    """An upper bound on ‖diag(weights)·(x − c)‖₂ over x in K, for any point c."""
+    corners = domain.vertices()
+    if corners is not None:
+        return float(p_norm((corners - center) * weights, 2).max())
+    return domain.farthest(weights) + norm(weights * (domain.center - center), 2)
 
 
 def count_only(protection: Protection, *, pure: bool) -> Recipe:
     """The number of records alone."""
     name, law = ("laplace", LAWS["laplace"]) if pure else ("gaussian", LAWS["normal"])
-    return calibrated(name, law, None, None, protection, count_scale=1.0)
+    return counted(name, law, protection)

@@ -16,7 +16,8 @@ import numpy as np
 from muhat.domains import Ball, Box
 from muhat.domains.base import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.body import Body, calibrated
+from muhat.mechanisms.body import Body
+from muhat.mechanisms.calibration import calibrated
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
@@ -28,7 +29,7 @@ def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Re
     sides = weights * body.shape.half_widths
     power = 0.0 if np.isinf(p) else 1 / (p + 1)
     scales = (sides / sides.max()) ** power / weights
-    return calibrated("laplace", LAWS["laplace"], body, scales, protection)
+    return calibrated("laplace", LAWS["laplace"], body.scaled(scales), protection)
 
 
 def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
@@ -36,4 +37,4 @@ def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection)
     if not isinstance(body.shape, Ball | Box):
         raise InvalidInput("plain-laplace is for a Ball or a Box.")
     scales = np.ones(body.shape.dim)
-    return calibrated("plain-laplace", LAWS["laplace"], body, scales, protection)
+    return calibrated("plain-laplace", LAWS["laplace"], body.scaled(scales), protection)

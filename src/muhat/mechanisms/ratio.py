@@ -28,22 +28,34 @@ FEWEST_DEVIATIONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """A/N̂ relative to the centre, from the noisy sum A, of shape (d,), and the noisy count N̂.
+    """A/N̂ from the noisy sum A, of shape (d,), and the noisy count N̂.
 
-    `sum_spread` and `count_scale` describe their noise; `reach`, of shape (d,), is the half
-    width of the domain about its centre.
+    A is measured from a point c of the domain, the answers from the domain's centre: `shift`, of
+    shape (d,), is c as seen from there, and [`lower`, `upper`] what the domain covers.
+    `sum_spread` and `count_scale` describe the noise.
     """
 
     sums: Floats
     count: float
     sum_spread: Spread
     count_scale: float
-    reach: Floats
+    lower: Floats
+    upper: Floats
+    shift: Floats
 
     @property
     def offset(self) -> Floats:
-        """A/N̂, with the count kept away from zero; clip it to the domain."""
+        """The mean as seen from the domain's centre, the count kept away from 0; clip it."""
+        return self.shift + self._ratio
+
+    @property
+    def _ratio(self) -> Floats:
         return self.sums / max(self.count, 1.0)
+
+    @property
+    def _inside(self) -> Floats:
+        """A/N̂, within the domain."""
+        return np.clip(self._ratio, self.lower - self.shift, self.upper - self.shift)
 
     @property
     def standard_error(self) -> Floats:
@@ -51,8 +63,8 @@ class Ratio:
         variance = math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
         if self._is_hopeless():
             return np.full(len(self.sums), math.inf)
-        mean = np.clip(self.offset, -self.reach, self.reach)
-        return np.hypot(self.sum_spread.scales, mean * self.count_scale) * variance / self.count
+        scale = np.hypot(self.sum_spread.scales, self._inside * self.count_scale)
+        return np.asarray(scale * variance / self.count)
 
     @property
     def covariance(self) -> Floats:
@@ -60,19 +72,19 @@ class Ratio:
         check_covariance_size(len(self.sums))
         if self._is_hopeless():
             return np.diag(np.full(len(self.sums), math.inf))
-        mean = np.clip(self.offset, -self.reach, self.reach)
+        mean = self._inside
         variance = self.sum_spread.law.variance(self.sum_spread.rows) * self.count_scale**2
         return np.asarray(
             (self.sum_spread.covariance + variance * np.outer(mean, mean)) / self.count**2
         )
 
     def interval(self, confidence: float, *, joint: bool) -> tuple[Floats, Floats]:
-        """Fieller's interval for the mean relative to the centre, within the domain."""
+        """Fieller's interval for the mean, as seen from the domain's centre and within it."""
         spread = self.sum_spread
         z = spread.law.quantile(confidence, spread.rows, joint=joint)
         a, sum_scale, count_scale = self.sums, spread.scales, self.count_scale
         if self.count <= z * count_scale:
-            return -self.reach, self.reach.copy()
+            return self.lower.copy(), self.upper.copy()
         scale = self.count**2 - (z * count_scale) ** 2
         root = z * np.sqrt(
             np.maximum(
@@ -82,8 +94,8 @@ class Ratio:
                 0.0,
             )
         )
-        lower, upper = (a * self.count - root) / scale, (a * self.count + root) / scale
-        return np.clip(lower, -self.reach, self.reach), np.clip(upper, -self.reach, self.reach)
+        ends = [self.shift + (a * self.count + side * root) / scale for side in (-1, 1)]
+        return np.clip(ends[0], self.lower, self.upper), np.clip(ends[1], self.lower, self.upper)
 
     def _is_hopeless(self) -> bool:
         deviation = self.count_scale * math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
@@ -91,21 +103,33 @@ class Ratio:
 
     def to_dict(self) -> dict[str, Any]:
         """The ratio as JSON: all of it has been released."""
-        return {
+        fields = {
             "sums": self.sums.tolist(),
             "count": self.count,
             "sum_spread": self.sum_spread.to_dict(),
             "count_scale": self.count_scale,
-            "reach": self.reach.tolist(),
         }
+        if not self.shift.any() and (self.lower == -self.upper).all():
+            return {**fields, "reach": self.upper.tolist()}
+        ends = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        return {**fields, **ends, "shift": self.shift.tolist()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Ratio:
-        """The ratio that `to_dict` described."""
+        """The ratio that `to_dict` described; `reach` stands for lower, upper = ∓reach."""
+        if "reach" in fields:
+            upper = np.array(fields["reach"], np.float64)
+            lower, shift = -upper, np.zeros(len(upper))
+        else:
+            lower, upper, shift = (
+                np.array(fields[name], np.float64) for name in ("lower", "upper", "shift")
+            )
         return cls(
             np.array(fields["sums"], np.float64),
             float(fields["count"]),
             Spread.from_dict(fields["sum_spread"]),
             float(fields["count_scale"]),
-            np.array(fields["reach"], np.float64),
+            lower,
+            upper,
+            shift,
         )

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.mechanisms.integer_query import IntegerQuery
-from muhat.mechanisms.table_query import TableQuery
+from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
@@ -48,12 +47,12 @@ class Recipe:
 
     `transform` maps the lattice's r coordinates to the domain's d, where they differ: a matrix of
     shape (d, r), or of shape (d,) if it is diagonal. `center` is the point that sums are measured
-    from, None if it is the domain's own centre.
+    from, None if they are a number of records.
     """
 
     name: str
     law: Law
-    query: IntegerQuery | TableQuery
+    query: PartQuery | BlockQuery
     protection: Protection
     transform: Floats | None = None
     center: Floats | None = None

@@ -1,8 +1,10 @@
-"""The integer answer for records that are one of finitely many points.
+"""The integer answer for records that are one of finitely many points, or shares of them.
 
-A record in cell k adds the public integer vector Y_k to the sum: v = Σ_k count_k·Y_k, exact. The
-table is the points in whitened coordinates, times a scale, rounded; whatever rounding did, the
-sensitivity is that of the table itself: the largest distance between two of its rows.
+A record in cell k adds the public integer vector Y_k to the sum: v = Σ_k count_k·Y_k, exact. A
+record of shares q_k ≥ 0 that add up to T adds Σ_k q_k·Y_k, and v = ⌊Σ_k S_k·Y_k/T⌉. The table is
+the points in whitened coordinates, times a scale, rounded; whatever rounding did, the sensitivity
+is that of the table itself: shares move within the hull of its rows, so the largest distance
+between two rows bounds a replacement, and the longest row a record that comes or goes.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains.lattice import PointsLattice
+from muhat.domains.lattice import PointsLattice, SimplexLattice
 from muhat.errors import InvalidInput
+from muhat.mechanisms.integer_query import TOO_STRONG
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 
@@ -29,13 +32,13 @@ BLOCK = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class TableQuery:
-    """v = Σ_k count_k·Y_k for the counts of a PointsLattice.
+    """v = Σ_k count_k·Y_k for the counts of a PointsLattice, or the shares of a SimplexLattice.
 
-    `table` holds Y as floats that are whole numbers, of shape (N, r); a row of v is worth
-    1/`scale` in whitened coordinates.
+    `table` holds Y as floats that are whole numbers, of shape (N, r), a row a cell or corner, the
+    corner 0 last; a row of v is worth 1/`scale` in whitened coordinates.
     """
 
-    lattice: PointsLattice
+    lattice: PointsLattice | SimplexLattice
     table: Floats
     scale: float
 
@@ -48,23 +51,33 @@ class TableQuery:
         return int(self.table.shape[1])
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the number of records in every cell."""
+        """v for the number of records in every cell, or the sums of shares."""
+        bits = 0
+        if isinstance(self.lattice, SimplexLattice):
+            bits = -self.lattice.exponent
+            if self.lattice.origin:
+                totals = [*totals, (count << bits) - sum(totals)]
         sums = [0] * self.rows
         for cell, number in enumerate(totals):
             if number:
-                for row, entry in enumerate(self.table[cell]):
+                for row, entry in enumerate(self.table[cell].tolist()):
                     sums[row] += number * int(entry)
-        return sums
+        half = (1 << bits) >> 1
+        return [(total + half) >> bits for total in sums]
 
     def units(self) -> list[Fraction]:
         """How much one unit of v is worth in each row."""
         return [1 / Fraction(self.scale)] * self.rows
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖₂ when records are replaced; no rounding follows."""
-        if norm != 2 or neighbors is not Neighbors.SUBSTITUTE:
-            raise InvalidInput("points are released in the Euclidean norm, with a public n.")
-        return contributions * Fraction(largest_distance(self.table))
+        """An upper bound on ‖v − v'‖₂ over all neighbours; only shares are rounded after it."""
+        if norm != 2:
+            raise InvalidInput("listed points and their shares are released in the ℓ₂ norm.")
+        rounding = 0.0
+        if isinstance(self.lattice, SimplexLattice):
+            rounding = math.sqrt(self.rows) * (1 + 2.0**-50)
+        moved = _reach(self.table, neighbors)
+        return contributions * Fraction(moved) + Fraction(rounding)
 
     def to_dict(self) -> dict[str, Any]:
         """For the plan's digest."""
@@ -73,21 +86,35 @@ class TableQuery:
 
 
 def fit_table(
-    lattice: PointsLattice, whitened: Floats, strength_squared: Fraction, contributions: int
+    lattice: PointsLattice | SimplexLattice,
+    whitened: Floats,
+    *,
+    neighbors: Neighbors,
+    strength_squared: Fraction,
+    contributions: int,
 ) -> TableQuery:
     """The table that is as large as the promise allows; whitened points of shape (N, r)."""
-    spread = largest_distance(whitened)
-    room = math.sqrt(strength_squared) * 2.0**FRACTION_BITS / contributions
+    spread = _reach(whitened, neighbors)
     if spread == 0 or whitened.shape[1] == 0:
         return TableQuery(lattice, np.zeros_like(whitened), 1.0)
-    # Rounding moves a distance by at most √r.
-    scale = (room * (1 - 2.0**-40) - math.sqrt(whitened.shape[1])) / spread
+    room = math.sqrt(strength_squared) * 2.0**FRACTION_BITS
+    # Rounding the table moves a distance by at most √r, and rounding v by √r more.
+    rounding = math.sqrt(whitened.shape[1]) * (1 + 1 / contributions)
+    scale = (room / contributions * (1 - 2.0**-40) - rounding) / spread
     if scale * spread < 2.0**20:
-        raise InvalidInput(
-            "the promise is too strong for exact arithmetic: the noise on the sum would be more "
-            "than 10^10 times the whole domain. Choose a larger epsilon, rho or mu."
-        )
+        raise InvalidInput(TOO_STRONG)
     return TableQuery(lattice, np.rint(whitened * scale), scale)
+
+
+def _reach(table: Floats, neighbors: Neighbors) -> float:
+    """A proved upper bound on how far one record can move the sum of rows."""
+    if neighbors is Neighbors.SUBSTITUTE:
+        return largest_distance(table)
+    if not table.size:
+        return 0.0
+    # r squares and their sum round at most r + 1 times, the root once.
+    longest = math.sqrt(float(np.sum(table**2, axis=1).max()))
+    return float(longest * (1 + (table.shape[1] + 8) * 2.0**-53))
 
 
 def largest_distance(points: Floats) -> float:

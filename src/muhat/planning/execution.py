@@ -75,7 +75,7 @@ def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
     totals, rows = _sums(plan, source)
     if plan.n is not None and rows != plan.n:
         raise DataChanged("the number of rows changed between counting and reading.")
-    value, noise = _answer(plan, plan.recipe.run(totals, rows))
+    value, noise = answer(plan, plan.recipe.run(totals, rows))
     return Release(
         statistic=plan.statistic,
         value=value,
@@ -147,7 +147,7 @@ def _names(plan: Plan, source: Source) -> tuple[str, ...]:
     return tuple(str(index) for index in range(plan.dim))
 
 
-def _answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
+def answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
     """The value and its spread, from the noisy sums: from here on everything is public."""
     if plan.is_ratio:
         return _ratio(plan, noisy)
@@ -167,8 +167,8 @@ def _answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
         places = zip(lattice.center_units, lattice.grid, totals, strict=True)
         exact = [centers * units * step + total for units, step, total in places]
         return np.array([float(x) for x in exact]), plan.spread
-    center = plan.domain.center if plan.recipe.center is None else plan.recipe.center
-    return float(centers) * center + plan.recipe.to_domain(totals), plan.spread
+    assert plan.recipe.center is not None
+    return float(centers) * plan.recipe.center + plan.recipe.to_domain(totals), plan.spread
 
 
 def _centers(plan: Plan, count: Fraction) -> Fraction:
@@ -183,13 +183,17 @@ def _centers(plan: Plan, count: Fraction) -> Fraction:
 def _ratio(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Ratio]:
     """The noisy sum divided by the noisy count, within the domain."""
     assert plan.domain is not None
-    recipe = plan.recipe
+    recipe, middle = plan.recipe, plan.domain.center
+    assert recipe.center is not None
+    lower, upper = plan.domain.bounding_box
     ratio = Ratio(
         recipe.to_domain(noisy[:-1]),
         float(noisy[-1]),
         Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor),
         float(recipe.row_scales[-1]),
-        plan.domain.half_widths,
+        lower - middle,
+        upper - middle,
+        recipe.center - middle,
     )
     inside = np.clip(ratio.offset, -1e150, 1e150)
-    return nearest_in_hull(plan.domain, plan.domain.center + inside), ratio
+    return nearest_in_hull(plan.domain, middle + inside), ratio

@@ -20,6 +20,7 @@ from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
+from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
@@ -86,7 +87,8 @@ class Plan:
             return Spread(recipe.law, rows, recipe.row_scales)
         if recipe.query.count_multiplier is not None:
             root = np.diag(recipe.scales) if recipe.factor is None else recipe.factor
-            factor = np.column_stack([root, self.domain.center * recipe.row_scales[-1]])
+            assert recipe.center is not None
+            factor = np.column_stack([root, recipe.center * recipe.row_scales[-1]])
             return Spread(recipe.law, rows, np.linalg.norm(factor, axis=1), factor)
         spread = Spread(recipe.law, rows, recipe.scales, recipe.factor)
         return spread.shrunk(self.n) if self.statistic == "mean" and self.n else spread
@@ -135,7 +137,9 @@ class Plan:
         spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
         noise, _ = spread.weighted(self.weights).root_mean_square(self.p)
         count = recipe.row_scales[-1] * math.sqrt(recipe.law.variance(recipe.query.rows))
-        return math.hypot(noise, count * self.domain.farthest(self.weights)) / n
+        assert recipe.center is not None
+        farthest = farthest_from(self.domain, recipe.center, self.weights)
+        return math.hypot(noise, count * farthest) / n
 
     @property
     def standard_error(self) -> Floats | None:
@@ -153,9 +157,7 @@ class Plan:
         if self._error is None:
             return None
         error, method = self._error
-        order = "ℓ∞" if math.isinf(self.p) else f"ℓ{self.p:g}".translate(SUBSCRIPTS)
-        weighted = "weighted " if (self.weights != 1).any() else ""
-        metric = f"root mean square {weighted}{order} error of the {self.statistic}"
+        metric = metric_name(self.p, self.statistic, weighted=bool((self.weights != 1).any()))
         return Certificate(metric, self.p, error, method, self._lower_bounds(), self._power_error)
 
     @property
@@ -284,3 +286,9 @@ class Plan:
         from muhat.planning.display import plan_html
 
         return plan_html(self)
+
+
+def metric_name(p: float, statistic: str, *, weighted: bool = False) -> str:
+    """What an error is, in words."""
+    order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
+    return f"root mean square {'weighted ' if weighted else ''}{order} error of the {statistic}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Box, Domain
+from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
@@ -65,7 +65,7 @@ def plan_mean(
         return task.best(task.recipes(task.body, task.candidates(mechanism)))
     if mechanism is not None:
         raise InvalidInput("with a secret n the mechanism is always the ratio; leave it out.")
-    return task.plan(task.joint(task.body, share_for_mean(task.domain, task.p, task.weights)))
+    return task.plan(task.joint(task.body, share_for_mean(task.body, task.p, task.weights)))
 
 
 def plan_sum(
@@ -95,15 +95,16 @@ def plan_sum(
         clip=clip,
     )
     names = task.candidates(mechanism)
-    if n is not None or not task.domain.center.any():
+    if n is not None:
         return task.best(task.recipes(task.body, names))
-    # A secret number of records, each moved by the centre: measure them from 0, or release
-    # their number too and add the centre that many times.
-    recipes = []
-    if isinstance(task.domain, Box):
-        recipes = task.recipes(Body.from_origin(task.domain, task.p, task.weights), names)
-    if mechanism is None:
-        share = share_for_sum(task.domain, task.p, task.weights)
+    # A secret number of records: measure them from 0, or release their number too and add the
+    # centre that many times.
+    body = None if clip else Body.from_origin(task.domain, task.p, task.weights)
+    if body is None and not task.body.center.any():
+        body = task.body
+    recipes = [] if body is None else task.recipes(body, names)
+    if mechanism is None and task.body.center.any():
+        share = share_for_sum(task.body, task.p, task.weights)
         recipes.append(task.joint(task.body, share))
     if not recipes:
         raise InvalidInput(

@@ -106,7 +106,7 @@ class Task:
     @cached_property
     def body(self) -> Body:
         """The domain, ready to be summed and hidden."""
-        return Body.of(self.domain, self.p, self.weights, self.clip)
+        return Body.of(self.domain, self.p, self.weights, self.neighbors, self.clip)
 
     @property
     def protection(self) -> Protection:

@@ -1,0 +1,186 @@
+"""Codes into tables of counts, for many sets of attributes in one pass.
+
+A table over the axes S has the index Σ code_j·(sizes after j), in C order. Counts are 64-bit
+integers: the tables are the same for every split and order of the records. The histogram of all
+attributes is never built unless it is asked for: small tables that share axes are counted
+together in one table over all of them, and the others as they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check
+from muhat.data.coding import Coder
+from muhat.data.columns import Batch
+from muhat.errors import InvalidInput
+from muhat.workloads.cells import writable
+
+Axes = tuple[int, ...]
+Table = NDArray[np.int64]
+
+BLOCK_ROWS = 1 << 15
+TOGETHER_CELLS = 1 << 14
+_MOST_TOGETHER = 16
+_MOST_AXES = 32
+_SPARSE = 4
+
+
+class CellTables:
+    """Tables of counts over sets of axes; shared by the threads of a pass."""
+
+    def __init__(self, shape: Sequence[int], sets: Iterable[Axes]) -> None:
+        self._shape = tuple(shape)
+        self._sets = checked_sets(self._shape, sets)
+        self._holders = counted_together(self._shape, self._sets)
+        # In lexicographic order most sets begin as the one before.
+        self._tables = {
+            axes: np.zeros(math.prod(self._shape[axis] for axis in axes), np.int64)
+            for axes in sorted(set(self._holders.values()))
+        }
+        self._lock = threading.Lock()
+
+    def add(self, codes: Sequence[NDArray[Any]], times: int = 1) -> None:
+        """Count records, `times` each, by their codes, one array an axis."""
+        rows = len(codes[0])
+        for start in range(0, rows, BLOCK_ROWS):
+            block = [axis[start : start + BLOCK_ROWS].astype(np.int64) for axis in codes]
+            with self._lock:
+                self._add_block(block, times)
+
+    def tables(self) -> dict[Axes, Table]:
+        """The table of every set that was asked for, its axes in the order asked for."""
+        found = {}
+        for wanted in self._sets:
+            axes = self._holders[tuple(sorted(wanted))]
+            sizes = [self._shape[axis] for axis in axes]
+            found[wanted] = marginal(self._tables[axes], sizes, axes, wanted)
+        return found
+
+    def _add_block(self, codes: Sequence[Table], times: int) -> None:
+        rows = len(codes[0])
+        before: Axes = ()
+        # The indices of one axis, of the first two, and so on.
+        partial = [np.zeros(rows, np.int64)]
+        for axes, table in self._tables.items():
+            common = _common(before, axes)
+            del partial[common + 1 :]
+            for axis in axes[common:]:
+                partial.append(partial[-1] * self._shape[axis] + codes[axis])
+            if times == 1 and len(table) * _SPARSE <= rows:
+                table += np.bincount(partial[-1], minlength=len(table))
+            else:
+                np.add.at(table, partial[-1], times)
+            before = axes
+
+
+class CellAccumulator:
+    """Counts the cells of batches of codes, for one thread."""
+
+    def __init__(self, coders: Sequence[Coder], tables: CellTables) -> None:
+        self._sizes = [coder.size for coder in coders]
+        self._absent = [coder.absent for coder in coders]
+        self._tables = tables
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Count every record of the batch that has a cell."""
+        self.rows += batch.rows + batch.absent
+        if batch.absent:
+            self._count([np.array([code]) for code in self._absent], batch.absent)
+        self._count([column.values for column in batch.columns], 1)
+
+    def _count(self, codes: list[NDArray[Any]], times: int) -> None:
+        kept = kept_records(codes, self._sizes)
+        self._tables.add(codes if kept is None else [axis[kept] for axis in codes], times)
+
+
+def kept_records(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.bool_] | None:
+    """Which records have a cell in every column; None if all of them do."""
+    kept: NDArray[np.bool_] | None = None
+    for axis, size in zip(codes, sizes, strict=True):
+        inside = axis < size
+        if not inside.all():
+            kept = inside if kept is None else kept & inside
+    return kept
+
+
+def checked_sets(shape: Sequence[int], sets: Iterable[Iterable[int]]) -> tuple[Axes, ...]:
+    """The sets of axes as tuples, or InvalidInput: axes that exist, tables that fit."""
+    found = []
+    for given in sets:
+        axes = tuple(_check.count("an axis", axis, least=0, most=len(shape) - 1) for axis in given)
+        if len(set(axes)) < len(axes) or len(axes) > _MOST_AXES:
+            raise InvalidInput(f"a set must have at most {_MOST_AXES} axes, each once; got {axes}.")
+        found.append(axes)
+    if not found or len({frozenset(axes) for axes in found}) < len(found):
+        raise InvalidInput("sets must hold at least one set of axes, and none twice.")
+    writable("the tables", sum(math.prod(shape[axis] for axis in axes) for axes in found))
+    return tuple(found)
+
+
+def counted_together(shape: Sequence[int], sets: Iterable[Axes]) -> dict[Axes, Axes]:
+    """For every set of axes, sorted, the set of axes whose table is counted and holds it.
+
+    A set takes in further axes as long as its table stays small, those first that bring the most
+    other sets with them.
+    """
+    waiting = {tuple(sorted(axes)) for axes in sets}
+    orders = sorted({len(axes) for axes in waiting})
+    holders: dict[Axes, Axes] = {}
+    for axes in sorted(waiting, key=lambda axes: (-len(axes), axes)):
+        if axes not in holders:
+            grown, held = _grown(axes, shape, waiting, orders)
+            holders.update(dict.fromkeys(held, grown))
+            waiting -= held
+    return holders
+
+
+def _grown(
+    axes: Axes, shape: Sequence[int], waiting: set[Axes], orders: Sequence[int]
+) -> tuple[Axes, set[Axes]]:
+    """The axes with others that pay, and the waiting sets that they hold."""
+    cells = math.prod(shape[axis] for axis in axes)
+    held = _held(axes, waiting, orders)
+    while len(axes) < _MOST_TOGETHER:
+        further = {
+            axis: _held(tuple(sorted((*axes, axis))), waiting, orders)
+            for axis in range(len(shape))
+            if axis not in axes and cells * shape[axis] <= TOGETHER_CELLS
+        }
+        best = max(further, key=lambda axis: (len(further[axis]), -shape[axis]), default=None)
+        if best is None or len(further[best]) == len(held):
+            break
+        axes, cells, held = tuple(sorted((*axes, best))), cells * shape[best], further[best]
+    return axes, held
+
+
+def _held(axes: Axes, waiting: set[Axes], orders: Sequence[int]) -> set[Axes]:
+    """The waiting sets within some axes."""
+    if sum(math.comb(len(axes), order) for order in orders) > len(waiting):
+        return {each for each in waiting if set(each) <= set(axes)}
+    parts = (part for order in orders for part in itertools.combinations(axes, order))
+    return {part for part in parts if part in waiting}
+
+
+def marginal(table: Table, sizes: Sequence[int], axes: Axes, wanted: Axes) -> Table:
+    """The table over the axes `wanted`, from a flat one over `axes`, which has them all."""
+    full = table.reshape(sizes)
+    summed = tuple(place for place, axis in enumerate(axes) if axis not in wanted)
+    kept = [axis for axis in axes if axis in wanted]
+    order = [kept.index(axis) for axis in wanted]
+    made: Table = np.ascontiguousarray(full.sum(axis=summed).transpose(order))
+    return made.reshape([sizes[axes.index(axis)] for axis in wanted])
+
+
+def _common(before: Axes, after: Axes) -> int:
+    """How many axes two sets have in common at their beginnings."""
+    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
+    return sum(1 for _ in alike)

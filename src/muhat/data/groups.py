@@ -1,0 +1,230 @@
+"""Sums of records within public groups: exact integers, in one pass.
+
+Every record is clipped and rounded onto the lattice as it would be without groups, to the same
+integers, and falls in one group, whatever its values are.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check
+from muhat.data.base import Source
+from muhat.data.box_kernel import BoxKernel, whole_records
+from muhat.data.categories import Categories
+from muhat.data.cell_kernel import kept_records
+from muhat.data.coding import Coder
+from muhat.data.columns import Batch, Column
+from muhat.data.engine import read_once
+from muhat.data.selection import column_names
+from muhat.data.sources import open_source
+from muhat.domains.lattice import BoxLattice
+from muhat.errors import InvalidInput
+from muhat.workloads.cells import product, writable
+
+_BLOCK_ROWS = 1 << 15
+_LOW_BITS = 23
+"""q = h·2^23 + l: sums of 2^15 halves h < 2^23 and l < 2^23 are exact as floats."""
+
+
+@dataclass(frozen=True)
+class GroupSums:
+    """Σ q of every group and coordinate, and the records of every group. Data: never show it.
+
+    `total` has shape (groups, d), as Python integers.
+    """
+
+    total: tuple[tuple[int, ...], ...]
+    rows: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"GroupSums(groups={len(self.rows)})"
+
+
+class GroupSource:
+    """Records with groups; made from arguments and metadata alone."""
+
+    def __init__(self, source: Source, coders: Sequence[Coder]) -> None:
+        self._source = source
+        self._coders = tuple(coders)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of every coordinate that is summed."""
+        return self._source.columns[: -len(self._coders)]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The names of the columns that make the groups."""
+        return self._source.columns[-len(self._coders) :]
+
+    @property
+    def categories(self) -> tuple[Categories, ...]:
+        """The categories of the columns that make the groups."""
+        return tuple(coder.categories for coder in self._coders)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups: one for each combination of categories, in C order."""
+        return product("groups", [coder.size for coder in self._coders])
+
+    def rows(self) -> int:
+        """How many records there are, from metadata or by counting lines."""
+        return self._source.rows()
+
+    def sums(
+        self,
+        lattice: BoxLattice,
+        *,
+        missing: str = "center",
+        show_progress: bool = True,
+        threads: int | None = None,
+    ) -> GroupSums:
+        """One pass over the data. With missing="drop" incomplete records are in no group.
+
+        Raises DataChanged and SourceFailed as `exact_sums` does.
+        """
+        if len(self.columns) != lattice.record_dim:
+            raise InvalidInput(
+                f"the data have {len(self.columns)} columns, the domain {lattice.record_dim}."
+            )
+        drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        accumulators = read_once(
+            self._source,
+            lambda: _GroupAccumulator(lattice, self._coders, self.groups, drop),
+            show_progress=show_progress,
+            threads=threads,
+        )
+        total = reduce(operator.add, [each.total() for each in accumulators])
+        rows: list[int] = reduce(operator.add, [each.counts for each in accumulators]).tolist()
+        return GroupSums(tuple(map(tuple, total.tolist())), tuple(rows))
+
+
+def open_groups(
+    data: Any,
+    columns: object,
+    by: object,
+    categories: Sequence[Categories],
+    *,
+    dim: int | None = None,
+) -> GroupSource:
+    """The data as records of `dim` numbers with groups, or InvalidInput; no value is read.
+
+    `columns` and `by` are names, or numbers for an array; there is one of the categories for each
+    of the columns in `by`. Several columns make one group a combination.
+    """
+    values, groups = column_names(columns), column_names(by)
+    if values is None or groups is None:
+        raise InvalidInput("columns must be named when there are groups, and so must by.")
+    if len(groups) != len(categories):
+        raise InvalidInput(
+            f"by must have as many columns as have categories: got {len(groups)} columns and "
+            f"{len(categories)} categories."
+        )
+    shared = [name for name in groups if name in values]
+    if shared:
+        raise InvalidInput(f"by must not be one of the columns averaged; got {shared[0]!r:.80}.")
+    coders = [Coder(each) for each in categories]
+    both = column_names([*values, *groups])
+    total = None if dim is None else dim + len(coders)
+    every = [*(None for _ in values), *coders]
+    source = GroupSource(open_source(data, both, total, coders=every), coders)
+    writable("the sums of all groups", source.groups * len(source.columns))
+    return source
+
+
+def group_sums(
+    data: Any,
+    columns: object,
+    by: object,
+    categories: Sequence[Categories],
+    lattice: BoxLattice,
+    *,
+    missing: str = "center",
+) -> GroupSums:
+    """The exact sums of every group on a lattice, and its records.
+
+    >>> from muhat.data.categories import categories_of
+    >>> data = {"age": [10.0, 30.0, 20.0], "region": ["n", "s", "n"]}
+    >>> lattice = BoxLattice.around([0], [64])
+    >>> sums = group_sums(data, "age", "region", categories_of({"region": ["n", "s"]}), lattice)
+    >>> [32.0 * rows + total * float(lattice.grid[0])
+    ...  for (total,), rows in zip(sums.total, sums.rows)]
+    [30.0, 30.0, 0.0]
+    """
+    source = open_groups(data, columns, by, categories, dim=lattice.record_dim)
+    return source.sums(lattice, missing=missing)
+
+
+class _GroupAccumulator:
+    """Sums the integers of records by group, for one thread."""
+
+    def __init__(
+        self, lattice: BoxLattice, coders: Sequence[Coder], groups: int, drop: bool
+    ) -> None:
+        self._kernel = BoxKernel(lattice)
+        self._sizes = [coder.size for coder in coders]
+        self._absent = [coder.absent for coder in coders]
+        self._groups = groups
+        self._drop = drop
+        # Two halves of every sum, so that 64 bits hold 2^40 records of 2^45 steps.
+        self._high = np.zeros((groups, lattice.dim), np.int64)
+        self._low = np.zeros((groups, lattice.dim), np.int64)
+        self.counts = np.zeros(groups, np.int64)
+        self.rows = 0
+
+    def total(self) -> NDArray[Any]:
+        """Σ q, of shape (groups, d), as Python integers."""
+        total: NDArray[Any] = self._high.astype(object) * (1 << _LOW_BITS) + self._low
+        return total
+
+    def add(self, batch: Batch) -> None:
+        """Add every record of the batch that has a group."""
+        self.rows += batch.rows + batch.absent
+        if batch.absent and not self._drop:
+            # Nothing of such a record is there: its integers are 0, the centre.
+            codes = [np.array([code]) for code in self._absent]
+            groups, kept = self._group(codes)
+            if kept is None:
+                self.counts[groups] += batch.absent
+        with np.errstate(all="ignore"):
+            for start in range(0, batch.rows, _BLOCK_ROWS):
+                stop = min(start + _BLOCK_ROWS, batch.rows)
+                self._add_block([column.part(start, stop) for column in batch.columns])
+
+    def _add_block(self, columns: Sequence[Column]) -> None:
+        values = columns[: -len(self._sizes)]
+        groups, kept = self._group([column.values for column in columns[-len(self._sizes) :]])
+        if self._drop:
+            whole = whole_records(values)
+            kept = whole if kept is None else kept & whole
+        steps = self._kernel.integers(values, drop=self._drop)
+        if kept is not None:
+            groups, steps = groups[kept], steps[kept]
+        self.counts += np.bincount(groups, minlength=self._groups)
+        for coordinate in range(steps.shape[1]):
+            high, low = np.divmod(steps[:, coordinate], 1 << _LOW_BITS)
+            self._high[:, coordinate] += self._exact_sums(groups, high)
+            self._low[:, coordinate] += self._exact_sums(groups, low)
+
+    def _exact_sums(
+        self, groups: NDArray[np.int64], halves: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        return np.bincount(groups, halves, self._groups).astype(np.int64)
+
+    def _group(
+        self, codes: Sequence[NDArray[Any]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+        """The group of every record, and which have one; None if all do."""
+        kept = kept_records(codes, self._sizes)
+        groups = np.zeros(len(codes[0]), np.int64)
+        for axis, size in zip(codes, self._sizes, strict=True):
+            groups = groups * size + axis
+        return groups, kept

@@ -1,0 +1,135 @@
+"""From a table of records to exact counts of cells, in the order that a release needs.
+
+`open_cells` checks arguments and metadata, `rows` counts, `count` reads the values: whatever can
+be refused is refused before the first value is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from muhat.data.base import Source
+from muhat.data.categories import Categories
+from muhat.data.cell_kernel import Axes, CellAccumulator, CellTables, Table
+from muhat.data.coding import Coder
+from muhat.data.engine import read_once
+from muhat.data.selection import Columns, column_names
+from muhat.data.sources import open_source
+from muhat.errors import InvalidInput
+
+
+class CellSource:
+    """Records whose columns are read as cells; made from arguments and metadata alone."""
+
+    def __init__(self, source: Source, coders: Sequence[Coder]) -> None:
+        self._source = source
+        self._coders = tuple(coders)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of every column, in order."""
+        return self._source.columns
+
+    @property
+    def categories(self) -> tuple[Categories, ...]:
+        """The categories of every column, in order."""
+        return tuple(coder.categories for coder in self._coders)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of cells of every column: the shape of the histogram."""
+        return tuple(coder.size for coder in self._coders)
+
+    def rows(self) -> int:
+        """How many records there are, from metadata or by counting lines."""
+        return self._source.rows()
+
+    def count(
+        self,
+        sets: Iterable[Axes],
+        *,
+        show_progress: bool = True,
+        threads: int | None = None,
+    ) -> dict[Axes, Table]:
+        """One pass: for each set of columns the exact table of counts, shape (sizes of the set).
+
+        Axes are positions of columns, tables have them in the order given; () is the number of
+        records counted. A record is in every table or, if one of its values has no cell, in none:
+        the tables are the marginals of one histogram. Raises DataChanged and SourceFailed as
+        `exact_sums` does.
+        """
+        tables = CellTables(self.shape, sets)
+        read_once(
+            self._source,
+            lambda: CellAccumulator(self._coders, tables),
+            show_progress=show_progress,
+            threads=threads,
+        )
+        return tables.tables()
+
+
+def open_cells(data: Any, columns: object, categories: Sequence[Categories]) -> CellSource:
+    """The data as records in cells, or InvalidInput; no value is read.
+
+    `data` is what `open_source` accepts. `columns` has one name (or number, for an array) for
+    each of the categories; None takes the names of the categories, or, for an array that has as
+    many columns, its columns in order.
+    """
+    chosen = column_names(columns)
+    if chosen is None:
+        chosen = _named_by(data, categories)
+    if len(chosen) != len(categories):
+        raise InvalidInput(
+            f"columns must be as many as have categories: got {len(chosen)} columns and "
+            f"{len(categories)} categories."
+        )
+    coders = [Coder(each) for each in categories]
+    return CellSource(open_source(data, chosen, len(chosen), coders=coders), coders)
+
+
+def count_cells(
+    data: Any,
+    columns: object,
+    categories: Sequence[Categories],
+    sets: Iterable[Axes],
+    *,
+    show_progress: bool = True,
+) -> dict[Axes, Table]:
+    """The exact tables of counts over sets of columns, in one pass.
+
+    >>> from muhat.data.categories import categories_of
+    >>> data = {"sex": ["f", "m", "f", None], "age": [17, 40, 18, 3]}
+    >>> cells = categories_of({"sex": ["f", "m"], "age": {"bins": [0, 18, 120]}}, missing="drop")
+    >>> count_cells(data, None, cells, [(0, 1)])[0, 1].tolist()
+    [[1, 1], [0, 1]]
+    """
+    return open_cells(data, columns, categories).count(sets, show_progress=show_progress)
+
+
+def require_every_record(categories: Iterable[Categories]) -> None:
+    """Refuse categories that leave records out, which only adding and removing records allows."""
+    for each in categories:
+        if not each.keeps_every_record:
+            raise InvalidInput(
+                f"the categories of {each.name!r:.60} drop records, which needs "
+                'neighbors="add-remove": if one record is replaced by another, each must have a '
+                'cell. Use missing="other", or a default.'
+            )
+
+
+def _named_by(data: Any, categories: Sequence[Categories]) -> tuple[str, ...] | tuple[int, ...]:
+    """The columns that the categories name."""
+    names = [each.name for each in categories]
+    texts = tuple(name for name in names if isinstance(name, str))
+    numbers = tuple(name for name in names if isinstance(name, int))
+    if isinstance(data, np.ndarray) and len(texts) == len(names):
+        width = data.shape[1] if data.ndim == 2 else 1
+        if width == len(names):
+            return tuple(range(width))
+    chosen: Columns = column_names(texts or numbers)
+    if chosen is None or len(chosen) != len(names):
+        raise InvalidInput("categories must name columns all by text or all by number.")
+    return chosen
