@@ -11,7 +11,7 @@ import os
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from benchmarks import data, ellipsoids, noise, planning  # noqa: E402  (after the threads are set)
+from benchmarks import data, ellipsoids, noise, planning, queries  # noqa: E402  (after the threads)
 
 
 def main() -> None:
@@ -19,6 +19,7 @@ def main() -> None:
     data.main()
     planning.main()
     ellipsoids.main()
+    queries.main()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from muhat.bounds.ball import ball
 from muhat.bounds.domains import contact_pairs, unbiased
+from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.unbiased import unbiased_mean, unbiased_sum
+from muhat.bounds.width import MinimumWidth, minimum_width
 
-__all__ = ["LowerBound", "ball", "contact_pairs", "unbiased", "unbiased_mean", "unbiased_sum"]
+__all__ = [
+    "LowerBound",
+    "MinimumWidth",
+    "ball",
+    "contact_pairs",
+    "linear_queries",
+    "minimum_width",
+    "unbiased",
+    "unbiased_mean",
+    "unbiased_sum",
+]

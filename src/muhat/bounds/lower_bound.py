@@ -17,6 +17,8 @@ _DATASETS = {
     "class": "for some distribution of its class",
 }
 _SOURCES = ("paper", "derived")
+_ONLY_IF = "Conditional on"
+"""An assumption that begins so is nobody's to check: the number is never shown without it."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,17 @@ class LowerBound:
         if self.value is None:
             why = "".join(f" {reason}" for reason in self.assumptions[-1:])
             return f"No number is proved for every {who} {where} ({self.theorem}).{why}"
-        return f"Every {who} has error at least {_shown(self.value)} {where}."
+        conditions = "".join(f" {given}" for given in self._conditions)
+        return f"Every {who} has error at least {_shown(self.value)} {where}.{conditions}"
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether it rests on a statement that is not proved here."""
+        return bool(self._conditions)
+
+    @property
+    def _conditions(self) -> list[str]:
+        return [given for given in self.assumptions if given.startswith(_ONLY_IF)]
 
     def to_dict(self) -> dict[str, Any]:
         """The bound as JSON."""
