@@ -1,0 +1,125 @@
+"""A mechanism for linear queries, ready to run: an integer query, a law of noise, a promise.
+
+As a recipe for sums, it proves itself when it is made: the exact sensitivity of its query, in the
+norm of its law, is at most √strength_squared units of the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from muhat.errors import InvalidInput
+from muhat.mechanisms.exact_product import Integers
+from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.residual_fit import fit_residuals
+from muhat.mechanisms.strategy_query import Floats, Margins, fit_strategy
+from muhat.mechanisms.streaming import PrefixQuery
+from muhat.mechanisms.table_marginals import TableMarginals
+from muhat.noise import FRACTION_BITS
+from muhat.noise.law import Law
+from muhat.privacy import Neighbors
+from muhat.workloads.factorization import Factorization
+from muhat.workloads.linear_map import LinearMap
+from muhat.workloads.products import Multiple
+from muhat.workloads.residuals import MarginalFactorization
+from muhat.workloads.toeplitz import SquareRootStrategy
+
+WEAKEST = 1 << 200
+"""μ or ε: beyond it noise would be less than 10^-60 of what one record moves."""
+
+
+class LinearQuery(Protocol):
+    """Exact counts in, noisy answers out."""
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The marginal tables of counts that `release` needs."""
+
+    @property
+    def scales(self) -> Floats:
+        """The scale of the noise on every answer, of shape (m,)."""
+
+    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
+        """An upper bound on how far neighbours' integers lie apart, in units of 2^-54."""
+
+    def release(
+        self, margins: Margins, sample: Callable[[int], Integers], total: int | None
+    ) -> Floats:
+        """The noisy answers, of shape (m,); `total` is the number of records where public."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release, for the plan's digest."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRecipe:
+    """Noise of a law on the integers of a query, for a promise that it keeps.
+
+    `name` says which law, and on which strategy.
+    """
+
+    name: str
+    factorization: Factorization
+    law: Law
+    query: LinearQuery
+    protection: Protection
+
+    def __post_init__(self) -> None:
+        moved = self.query.sensitivity(
+            self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
+        )
+        if moved**2 > self.protection.strength_squared * (1 << 2 * FRACTION_BITS):
+            raise AssertionError("the query is more sensitive than the promise allows")
+
+    @classmethod
+    def of(cls, factorization: Factorization, law: Law, protection: Protection) -> LinearRecipe:
+        """The integer version of a factorisation, as large as the promise allows."""
+        if protection.strength_squared > WEAKEST**2:
+            raise InvalidInput(
+                "the promise is too weak for exact arithmetic: the noise would be less than "
+                "10^-60 of what one record moves. Choose a smaller epsilon, rho or mu."
+            )
+        arguments = {
+            "strength_squared": protection.strength_squared,
+            "neighbors": protection.neighbors,
+            "contributions": protection.contributions,
+        }
+        query = _query(factorization, law, arguments)
+        strategy = "tables" if isinstance(query, TableMarginals) else factorization.method
+        return cls(f"{law.name} noise, {strategy}", factorization, law, query, protection)
+
+    @property
+    def decoder(self) -> LinearMap | Floats | None:
+        """What takes the noise to the answers; None where it is not a matrix at hand."""
+        return None if isinstance(self.query, TableMarginals) else self.factorization.decoder
+
+    def run(self, margins: Margins, total: int | None) -> Floats:
+        """The noisy answers for exact counts, of shape (m,)."""
+        return self.query.release(margins, self.law.sample, total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release, in integers, for the plan's digest."""
+        return {
+            "law": self.law.name,
+            "query": self.query.to_dict(),
+            "contributions": self.protection.contributions,
+            "neighbors": self.protection.neighbors.value,
+        }
+
+
+def _query(factorization: Factorization, law: Law, arguments: dict[str, Any]) -> LinearQuery:
+    if isinstance(factorization, MarginalFactorization):
+        return fit_residuals(factorization, law, **arguments)
+    strategy = factorization.strategy
+    if isinstance(
+        strategy.inner if isinstance(strategy, Multiple) else strategy, SquareRootStrategy
+    ):
+        if law.name != "normal":
+            raise InvalidInput(
+                "a prefix this long has normal noise alone: use ApproxDP, ZCDP or GDP."
+            )
+        return PrefixQuery.fit(strategy.shape[1], **arguments)
+    return fit_strategy(factorization, law, **arguments)

@@ -1,0 +1,89 @@
+"""How good a counter is, and how it is shown; public parameters only."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import bounds
+from muhat.domains import Box
+from muhat.domains.norms import p_norm
+from muhat.ellipsoids import smallest_ellipsoid
+from muhat.noise.law import absolute_moment
+from muhat.release.certificate import Certificate
+from muhat.release.display import significant, table
+from muhat.workloads.toeplitz_floor import prefix_floor
+
+if TYPE_CHECKING:
+    from muhat.stream.counter import PrefixCounter, StreamPlan
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def certify(plan: StreamPlan) -> Certificate:
+    """The error of all answers together, and the lower bounds.
+
+    The floor of γ_(p) for running sums of vectors is the floor for running sums times that of the
+    body of one event: the dual measures multiply. Several events of a person are at different
+    times, so the bound is that of one.
+    """
+    p = plan.p
+    spread = plan.deviations.ravel()
+    power = None if math.isinf(p) else absolute_moment(p) * float(p_norm(spread, p))
+    error, method = _root_mean_square(spread, p)
+    order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
+    floor = prefix_floor(plan.noise.size, p) * _body_floor(plan)
+    return Certificate(
+        f"root mean square {order} error of all running sums",
+        p,
+        error,
+        method,
+        bounds.unbiased_sum(floor, privacy=plan.promise),
+        power,
+    )
+
+
+def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str]:
+    """(E‖z‖_p²)^½ of correlated normals: exact at p = 2, else the least of its upper bounds.
+
+    For every q ≤ p, q ≥ 2: ‖z‖_p ≤ ‖z‖_q, and (E‖z‖_q²)^½ ≤ (E‖z‖_q^q)^{1/q} = m_q·‖σ‖_q. Finite
+    p takes q = p, and p = ∞ the best of several q.
+    """
+    if p == 2:
+        return float(np.sqrt(np.sum(spread**2))), "exact"
+    orders = [p] if not math.isinf(p) else [2.0 * k for k in range(1, 41)]
+    return min(absolute_moment(q) * float(p_norm(spread, q)) for q in orders), "bound"
+
+
+def _body_floor(plan: StreamPlan) -> float:
+    """A floor of Γ_p of what one event can add or take away, on the grid."""
+    lower = [math.ldexp(g.lower, g.exponent) for g in plan.grids]
+    upper = [math.ldexp(g.upper, g.exponent) for g in plan.grids]
+    if len(lower) == 1:
+        return max(abs(lower[0]), abs(upper[0]))
+    return smallest_ellipsoid(Box(lower, upper), plan.p, "symmetric").floor
+
+
+def counter_text(counter: PrefixCounter) -> str:
+    """A counter for the terminal: what it promises and how large its noise is, and no data."""
+    plan = counter._plan
+    size = counter.horizon
+    lines = [
+        ["counter", f"running sums of up to {size:,} events"],
+        ["pushed", f"{counter.pushed:,}"],
+        ["promise", f"{plan.promise.describe()}, one event added or removed"],
+    ]
+    if plan.noise.contributions > 1:
+        lines[-1][1] = f"{plan.promise.describe()}, {plan.noise.contributions} events of a person"
+    rows = [["push", *("standard error" for _ in plan.grids)]]
+    places = sorted({1, *(10**k for k in range(1, 7) if 10**k < size), size})
+    for place in places:
+        errors = plan.deviations[place - 1]
+        rows.append([f"{place:,}", *(significant(float(error)) for error in errors[:8])])
+    rows[0] = rows[0][:9]
+    return "\n".join(
+        [*table(lines), "", *table(rows), "", *counter.certificate.describe().splitlines()]
+    )

@@ -1,0 +1,141 @@
+"""What goes on inside a counter: all noise kept from the start, or a few buffers.
+
+An engine takes terms in units and gives running sums with noise in units. It never looks back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.mechanisms.buffered import BufferedSum, buffered_deviations
+from muhat.mechanisms.streaming import RunningNoise
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Engine(ABC):
+    """The secret half of a counter."""
+
+    memory: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def start(cls, plan: RunningNoise) -> Engine:
+        """An engine that has seen nothing."""
+
+    @classmethod
+    @abstractmethod
+    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> Engine:
+        """The engine that `saved` described; ValueError and the like if it does not fit."""
+
+    @abstractmethod
+    def push(self, term: int) -> int:
+        """The next sum of the only coordinate."""
+
+    @abstractmethod
+    def push_many(self, terms: list[Integers]) -> list[Integers]:
+        """The next sums of every coordinate."""
+
+    @abstractmethod
+    def saved(self) -> tuple[Any, Integers]:
+        """What has to be kept: JSON, and integers."""
+
+    @staticmethod
+    @abstractmethod
+    def deviations(plan: RunningNoise) -> Floats:
+        """The standard deviations of all sums, of shape (n, d)."""
+
+
+class KeptNoise(Engine):
+    """The noise of all answers, drawn and rounded at the start: 8 bytes each."""
+
+    memory = "full"
+
+    def __init__(self, noise: Integers, sums: list[int]) -> None:
+        self.noise = noise
+        self.sums = sums
+        self.place = 0
+
+    @classmethod
+    def start(cls, plan: RunningNoise) -> KeptNoise:
+        return cls(plan.draw(), [0] * plan.dim)
+
+    @classmethod
+    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> KeptNoise:
+        sums = [int(x) for x in state]
+        if len(sums) != plan.dim:
+            raise ValueError
+        return cls(words.reshape(plan.size - pushed, plan.dim), sums)
+
+    @cached_property
+    def _column(self) -> memoryview:
+        return np.ascontiguousarray(self.noise[:, 0]).data
+
+    def push(self, term: int) -> int:
+        self.sums[0] += term
+        total: int = self.sums[0] + self._column[self.place]
+        self.place += 1
+        return total
+
+    def push_many(self, terms: list[Integers]) -> list[Integers]:
+        count = len(terms[0])
+        totals = []
+        for j, column in enumerate(terms):
+            sums = np.cumsum(column) + np.int64(self.sums[j])
+            totals.append(sums + self.noise[self.place : self.place + count, j])
+            if count:
+                self.sums[j] = int(sums[-1])
+        self.place += count
+        return totals
+
+    def saved(self) -> tuple[Any, Integers]:
+        return list(self.sums), self.noise[self.place :]
+
+    @staticmethod
+    def deviations(plan: RunningNoise) -> Floats:
+        return plan.standard_deviations
+
+
+class FewBuffers(Engine):
+    """A few dozen integers; the noise of an answer is drawn when it is due."""
+
+    memory = "few-buffers"
+
+    def __init__(self, sums: list[BufferedSum]) -> None:
+        self.sums = sums
+
+    @classmethod
+    def start(cls, plan: RunningNoise) -> FewBuffers:
+        return cls([BufferedSum(plan, j) for j in range(plan.dim)])
+
+    @classmethod
+    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> FewBuffers:
+        sums = [BufferedSum(plan, j, fields) for j, fields in enumerate(state)]
+        if words.size or len(sums) != plan.dim or any(one.index != pushed for one in sums):
+            raise ValueError
+        return cls(sums)
+
+    def push(self, term: int) -> int:
+        return self.sums[0].push(term)
+
+    def push_many(self, terms: list[Integers]) -> list[Integers]:
+        return [
+            np.array([one.push(term) for term in column.tolist()], np.int64)
+            for one, column in zip(self.sums, terms, strict=True)
+        ]
+
+    def saved(self) -> tuple[Any, Integers]:
+        return [one.to_dict() for one in self.sums], np.empty(0, np.int64)
+
+    @staticmethod
+    def deviations(plan: RunningNoise) -> Floats:
+        return buffered_deviations(plan)
+
+
+ENGINES: dict[str, type[Engine]] = {engine.memory: engine for engine in (KeptNoise, FewBuffers)}
