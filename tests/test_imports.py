@@ -17,16 +17,18 @@ FLOORS = [
     {"errors", "_check"},
     {"privacy", "domains"},
     {"ellipsoids"},
+    {"workloads"},
     {"bounds", "noise", "data"},
     {"mechanisms"},
     {"ledger", "release"},
     {"planning"},
+    {"stream"},
     {"demo"},
     {"cli"},
 ]
 """Lowest first; a room may import rooms of its own floor and of floors below."""
 
-NUMERICAL = {"ellipsoids", "bounds"}
+NUMERICAL = {"ellipsoids", "workloads", "bounds"}
 HEAVY = ("scipy", "pyarrow", "click", "rich", "matplotlib", "pandas", "polars", "numba")
 
 

@@ -38,6 +38,11 @@ _HOMES = {
     "Head": "muhat.ledger",
     "Ledger": "muhat.ledger",
     "Plan": "muhat.planning",
+    "GroupRelease": "muhat.release.group_release",
+    "QueryPlan": "muhat.planning.query_plan",
+    "QueryRelease": "muhat.release.query_release",
+    "factorize": "muhat.workloads.factorize",
+    "plan_queries": "muhat.planning.queries",
     "Release": "muhat.release",
     "plan_count": "muhat.planning",
     "plan_mean": "muhat.planning",
@@ -48,7 +53,7 @@ _HOMES = {
     "sum": "muhat.planning",
 }
 
-_ROOMS = {"bounds"}
+_ROOMS = {"bounds", "stream", "workloads"}
 
 __all__ = sorted([*_HOMES, *_ROOMS])
 

@@ -19,6 +19,7 @@ from muhat.cli.errors import FriendlyGroup
 COMMANDS = {
     "mean": ("muhat.cli.mean", "Release a private mean of columns of files."),
     "plan": ("muhat.cli.mean", "Show what a private mean would cost; no data is read."),
+    "queries": ("muhat.cli.queries", "Release private tables, ranges and running counts."),
     "ledger": ("muhat.cli.ledger", "Keep account of the privacy loss that was spent."),
     "check": ("muhat.cli.check", "Look at files as their owner (not private)."),
     "demo": ("muhat.cli.demo", "The main job on data that ship with the package."),

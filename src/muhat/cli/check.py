@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import click
 
 from muhat.cli.options import column_names, domain_from
 from muhat.errors import InvalidInput
 from muhat.planning.task import as_domain
+
+NOT_PRIVATE = "Not private: what follows is for the owner of the data alone."
 
 
 @click.command(
@@ -17,15 +20,27 @@ from muhat.planning.task import as_domain
 @click.argument("files", nargs=-1, required=True)
 @click.option("--columns", metavar="A,B,…", help="The columns to look at.")
 @click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Count what lies outside.")
+@click.option(
+    "--labels",
+    metavar="A,B,…",
+    help="List the values of these columns, as --categories wants them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(
-    files: tuple[str, ...], columns: str | None, bounds: tuple[str, ...], as_json: bool
+    files: tuple[str, ...],
+    columns: str | None,
+    bounds: tuple[str, ...],
+    labels: str | None,
+    as_json: bool,
 ) -> None:
     """Look at the columns of FILES as their owner: NOT private, do not publish what it prints."""
     from muhat.data import open_source
     from muhat.data.inspect import ColumnReport, inspect
     from muhat.release.display import table
 
+    if labels is not None:
+        _show_labels(files, labels, as_json)
+        return
     names = column_names(columns)
     lower: list[float] | None = None
     upper: list[float] | None = None
@@ -39,7 +54,7 @@ def check(
         upper = (box.center + box.half_widths).tolist()
     source = open_source(files[0] if len(files) == 1 else list(files), columns=names)
     report = inspect(source, lower, upper)
-    click.echo("Not private: what follows is for the owner of the data alone.", err=True)
+    click.echo(NOT_PRIVATE, err=True)
     if as_json:
         click.echo(json.dumps(report.to_dict(), indent=2))
         return
@@ -52,3 +67,17 @@ def check(
     header = ["column", "type", "missing", "not finite", "below", "above", "least", "most"]
     click.echo(f"{report.rows} rows, {report.ragged} of them ragged\n")
     click.echo("\n".join(table([header, *map(cells, report.columns)])))
+
+
+def _show_labels(files: tuple[str, ...], labels: str, as_json: bool) -> None:
+    """The values that occur, a column a line, ready to be made public by whoever may."""
+    from muhat.data.labels import labels_of
+
+    found = labels_of(files[0] if len(files) == 1 else list(files), column_names(labels))
+    click.echo(NOT_PRIVATE, err=True)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for name, values in found.items():
+        listed = f"{name}={','.join(values)}"
+        click.echo(f"--categories {shlex.quote(listed)}")

@@ -130,19 +130,19 @@ def _interval(text: str) -> tuple[str, tuple[float, float]]:
     low, colon, high = interval.partition(":")
     if not (name and equals and colon):
         raise InvalidInput(f"--bounds must read COLUMN=LOW:HIGH; got {text!r:.80}.")
-    return name.strip(), (_number(low, text), _number(high, text))
+    return name.strip(), (number(low, text), number(high, text))
 
 
 def _ball(text: str, columns: list[str] | None) -> Ball:
     radius, at, center = text.partition("@")
-    where = [_number(part, text) for part in center.split(",")] if at else None
+    where = [number(part, text) for part in center.split(",")] if at else None
     if columns is None and where is None:
         raise InvalidInput("--ball needs --columns, to know the number of columns.")
     dim = len(columns) if columns is not None else len(where or ())
-    return Ball(radius=_number(radius, text), dim=dim, center=where)
+    return Ball(radius=number(radius, text), dim=dim, center=where)
 
 
-def _number(text: str, option: str) -> float:
+def number(text: str, option: str) -> float:
     """A number as typed; integers stay exact, however long."""
     try:
         return int(text)

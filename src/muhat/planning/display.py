@@ -34,12 +34,7 @@ def plan_html(plan: Plan) -> str:
 
 def plan_facts(plan: Plan) -> list[list[str]]:
     """What is planned, a fact a line."""
-    relation = {
-        Neighbors.SUBSTITUTE: "one record replaced",
-        Neighbors.ADD_REMOVE: "one record added or removed",
-    }[plan.neighbors]
-    if plan.contributions > 1:
-        relation = relation.replace("one record", f"{plan.contributions} records")
+    relation = relation_in_words(plan.neighbors, plan.contributions)
     return [
         ["plan", f"private {plan.statistic}"],
         ["promise", f"{plan.privacy.describe()}, {relation}"],
@@ -47,6 +42,19 @@ def plan_facts(plan: Plan) -> list[list[str]]:
         ["domain", "any record" if plan.domain is None else repr(plan.domain)],
         ["mechanism", f"{plan.mechanism}: {MECHANISMS[plan.mechanism]}"],
     ]
+
+
+def relation_in_words(neighbors: Neighbors, contributions: int) -> str:
+    """What one person can do to the data."""
+    relation = {
+        Neighbors.SUBSTITUTE: "one record replaced",
+        Neighbors.ADD_REMOVE: "one record added or removed",
+    }[neighbors]
+    return (
+        relation
+        if contributions == 1
+        else relation.replace("one record", f"{contributions} records")
+    )
 
 
 def plan_rows(plan: Plan) -> list[list[str]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.release.certificate import Certificate
 
 if TYPE_CHECKING:
     from muhat.planning.plan import Plan
@@ -22,26 +23,32 @@ MOST_BARS = 40
 
 def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> Any:
     """Left: body, sphere and ellipse in two coordinates. Right: the error beside its bounds."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("a picture needs matplotlib: pip install 'muhat[plot]'.") from None
     pair = _pair(plan, coordinates)
     if plan.spread is None:
-        figure = Figure(figsize=(6, 4), layout="constrained")
+        figure = blank_figure(6)
         _draw_error_against_n(figure.subplots(), plan)
     else:
-        figure = Figure(figsize=(11, 4), layout="constrained")
+        figure = blank_figure(11)
         left, right = figure.subplots(1, 2)
         if pair is None:
             _draw_noise(left, plan)
         else:
             _draw_shapes(left, plan, pair)
-        _draw_certificate(right, plan)
+        assert plan.certificate is not None
+        draw_certificate(right, plan.certificate, plan.mechanism, plan.alternatives)
     verdict = "" if plan.certificate is None else f"\n{plan.certificate.verdict()}"
     title = f"Private {plan.statistic}, {plan.privacy.describe()}{verdict}"
     figure.suptitle(title, color=INK, fontsize="medium")
     return figure
+
+
+def blank_figure(width: float) -> Any:
+    """An empty figure of four inches' height."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InvalidInput("a picture needs matplotlib: pip install 'muhat[plot]'.") from None
+    return Figure(figsize=(width, 4), layout="constrained")
 
 
 def _pair(plan: Plan, coordinates: Sequence[int | str] | None) -> tuple[int, int] | None:
@@ -126,15 +133,18 @@ def _draw_noise(axes: Any, plan: Plan) -> None:
     axes.set_xlabel(label)
 
 
-def _draw_certificate(axes: Any, plan: Plan) -> None:
+def draw_certificate(
+    axes: Any,
+    certificate: Certificate,
+    mechanism: str,
+    alternatives: Sequence[tuple[str, float]],
+) -> None:
     """The plan's error, and below it what cannot be beaten."""
-    certificate = plan.certificate
-    assert certificate is not None
-    bars = [(plan.mechanism, certificate.error, NOISE)]
-    bars += [(name, error, BODY) for name, error in plan.alternatives]
+    bars = [(mechanism, certificate.error, NOISE)]
+    bars += [(name, error, BODY) for name, error in alternatives]
     bars += [
         (f"bound, {bound.mechanisms}, {bound.datasets} dataset", bound.value, BOUND)
-        for bound in certificate.bounds
+        for bound in certificate.strongest()
         if bound.value is not None
     ]
     for place, (_, size, colour) in enumerate(reversed(bars)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from numpy.typing import ArrayLike
 
@@ -17,6 +17,7 @@ from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.task import NamedBounds, as_domain, check_promise, in_order
 from muhat.privacy import Neighbors, Privacy
+from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
 
 LedgerLike = Ledger | str | os.PathLike[str] | None
@@ -31,7 +32,16 @@ class Counted(enum.Enum):
 COUNTED = Counted.COUNTED
 
 
-def mean(
+@overload
+def mean(data: Any, *, by: str | int, groups: Any, **options: Any) -> GroupRelease: ...
+
+
+@overload
+def mean(data: Any, *, by: None = None, groups: None = None, **options: Any) -> Release: ...
+
+
+# The options of the overloads are those below; written out a third time they would say no more.
+def mean(  # type: ignore[misc]
     data: Any,
     *,
     columns: Sequence[str] | Sequence[int] | None = None,
@@ -45,11 +55,14 @@ def mean(
     contributions: int = 1,
     mechanism: str | None = None,
     clip: Domain | None = None,
+    by: str | int | None = None,
+    groups: Any = None,
     ledger: LedgerLike = None,
-) -> Release:
+) -> Release | GroupRelease:
     """A private mean of a file, a dataframe or an array.
 
     n left out: the rows are counted and their number is declared public. `n=None`: secret.
+    With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret.
 
     >>> import numpy as np, muhat as mh
     >>> ages = np.arange(16, 91).repeat(1000)
@@ -57,6 +70,24 @@ def mean(
     >>> bool(abs(release.value[0] - ages.mean()) < 0.05)
     True
     """
+    if by is not None or groups is not None:
+        return _grouped(
+            data,
+            columns=columns,
+            domain=domain,
+            n=n,
+            by=by,
+            groups=groups,
+            ledger=ledger,
+            privacy=privacy,
+            p=p,
+            weights=weights,
+            neighbors=neighbors,
+            missing=missing,
+            contributions=contributions,
+            mechanism=mechanism,
+            clip=clip,
+        )
     return _release(
         plan_mean,
         data,
@@ -154,3 +185,33 @@ def _release(
     plan = planner(domain=domain, n=rows, **options)
     plan = plan.assuming("n was counted from the data")
     return carry_out(plan, source, account)
+
+
+def _grouped(
+    data: Any,
+    *,
+    columns: Sequence[str] | Sequence[int] | None,
+    domain: Domain | NamedBounds | None,
+    n: int | Counted | None,
+    by: str | int | None,
+    groups: Any,
+    ledger: LedgerLike,
+    **options: Any,
+) -> GroupRelease:
+    from muhat.data.selection import column_names
+    from muhat.planning.groups import group_means
+
+    check_promise(options["privacy"])
+    if by is None:
+        raise InvalidInput("groups are the categories of a column: name it with by=….")
+    if isinstance(n, int):
+        raise InvalidInput("the sizes of groups are secret, so n must be left out.")
+    columns = column_names(columns)
+    if isinstance(domain, Mapping) and columns is not None:
+        domain = in_order(domain, columns)
+    _, names = as_domain(domain)
+    chosen = names if columns is None else columns
+    if chosen is None:
+        raise InvalidInput("columns must be named when there are groups.")
+    plan = plan_mean(domain=domain, n=None, **options)
+    return group_means(plan, data, chosen, by, groups, as_ledger(ledger))

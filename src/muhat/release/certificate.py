@@ -40,16 +40,30 @@ class Certificate:
         known = [
             bound.value
             for bound in self.bounds
-            if bound.value is not None and bound.value > 0 and bound.datasets in quantifiers
+            if bound.value is not None
+            and bound.value > 0
+            and bound.datasets in quantifiers
+            and not bound.is_conditional
         ]
         return self.error / max(known) if known else None
 
     def describe(self) -> str:
         """The certificate in sentences."""
         lines = [f"{_capital(self.metric)}: {self.error:.4g}."]
-        lines += [bound.sentence() for bound in self.bounds if bound.value is not None]
+        lines += [bound.sentence() for bound in self.strongest()]
         lines.append(self.verdict())
         return "\n".join(lines)
+
+    def strongest(self) -> list[LowerBound]:
+        """Of the proved bounds on one class of mechanisms and datasets, the largest."""
+        best: dict[tuple[str, str], LowerBound] = {}
+        for bound in self.bounds:
+            known = best.get((bound.mechanisms, bound.datasets))
+            if bound.value is None or bound.is_conditional:
+                continue
+            if known is None or bound.value > (known.value or 0):
+                best[bound.mechanisms, bound.datasets] = bound
+        return list(best.values())
 
     def verdict(self) -> str:
         """One sentence: how close to the best possible."""

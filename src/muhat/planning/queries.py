@@ -1,0 +1,199 @@
+"""Plans the answers to linear queries: the strategy is chosen before any data is seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from muhat import _check, workloads
+from muhat.domains.norms import p_norm
+from muhat.ellipsoids.finite import check_tolerance
+from muhat.errors import InvalidInput
+from muhat.mechanisms.linear_recipe import LinearRecipe
+from muhat.mechanisms.recipe import Protection
+from muhat.noise.law import LAWS
+from muhat.planning.query_plan import QueryPlan
+from muhat.planning.task import check_promise
+from muhat.privacy import Neighbors, Privacy, PureDP
+from muhat.release.query_table import Attributes
+from muhat.workloads import Workload
+from muhat.workloads.factorization import Factorization
+from muhat.workloads.factorize import factorize
+from muhat.workloads.identity import Identity
+from muhat.workloads.products import times
+from muhat.workloads.stack import Scaled
+
+if TYPE_CHECKING:
+    from muhat.data.categories import Categories
+
+MOST_LABELS = 1 << 22
+"""Names of categories are kept for every release, and written with it."""
+
+LARGEST_IDENTITY = 1 << 20
+"""Pure privacy compares with noise on every cell up to this many cells."""
+
+
+def plan_queries(
+    workload: Workload | ArrayLike,
+    *,
+    privacy: Privacy,
+    p: float = 2,
+    neighbors: Neighbors | str = Neighbors.ADD_REMOVE,
+    n: int | None = None,
+    contributions: int = 1,
+    categories: Mapping[str, Any] | None = None,
+    missing: str | None = None,
+    tol: float = 1e-6,
+) -> QueryPlan:
+    """Plan private answers W·x to linear queries on a histogram x.
+
+    Under add/remove, the default, the number of records is secret. Under substitution it is
+    public: `n`, or counted from the data. `categories` names the columns of a table and their
+    public categories, one entry for every axis of the histogram: a list of labels, or the edges
+    of bins for numbers, `{"sex": ["f", "m"], "age": {"bins": [0, 18, 65, 120]}}`. Records with
+    other or missing values go to one more category each ("other"), or are left out ("drop", under
+    add/remove alone); `missing` says which, by default whichever the workload has cells for.
+
+    >>> import muhat as mh
+    >>> plan = mh.plan_queries(mh.workloads.prefix(16), privacy=mh.ZCDP(rho=0.1))
+    >>> round(plan.factorization.value, 6), round(plan.certificate.ratio, 3)
+    (6.757615, 1.017)
+    """
+    check_promise(privacy)
+    p, tol = _check.norm_order(p), check_tolerance(tol)
+    relation = Neighbors.parse(neighbors)
+    contributions = _check.count("contributions", contributions)
+    if n is not None:
+        n = _check.count("n", n)
+        if relation is Neighbors.ADD_REMOVE:
+            raise InvalidInput(
+                "under add/remove the number of records is secret; leave n out, or use "
+                'neighbors="substitute".'
+            )
+    if not isinstance(workload, Workload):
+        workload = workloads.matrix(workload)
+    declared, attributes = _attributes(workload, categories, relation, missing)
+    protection = Protection.of(privacy, relation, contributions)
+    found = [
+        LinearRecipe.of(factorization, LAWS[law], protection)
+        for law, factorization in _candidates(workload, p, relation, privacy, tol)
+    ]
+    plans = [
+        QueryPlan(
+            workload=workload,
+            privacy=privacy,
+            neighbors=relation,
+            n=n,
+            p=p,
+            contributions=contributions,
+            categories=declared,
+            attributes=attributes,
+            recipe=recipe,
+            assumptions=_assumptions(relation, n, contributions, declared),
+        )
+        for recipe in found
+    ]
+    best, *others = sorted(plans, key=lambda plan: plan.expected_error)
+    return replace(
+        best, alternatives=tuple((plan.mechanism, plan.expected_error) for plan in others)
+    )
+
+
+def _candidates(
+    workload: Workload, p: float, neighbors: Neighbors, privacy: Privacy, tol: float
+) -> list[tuple[str, Factorization]]:
+    """The laws and strategies that compete: one for normal noise, two for pure privacy."""
+    best = _factorized(workload, p, neighbors, tol)
+    if not isinstance(privacy, PureDP):
+        return [("normal", best)]
+    found = [("laplace", best)]
+    if workload.shape[1] <= LARGEST_IDENTITY and not isinstance(best.strategy, Identity):
+        found.append(("laplace", _on_every_cell(best)))
+    return found
+
+
+@lru_cache(maxsize=16)
+def _factorized(workload: Workload, p: float, neighbors: Neighbors, tol: float) -> Factorization:
+    """Solved once for all promises."""
+    return factorize(workload, p=p, neighbors=neighbors, tol=tol)
+
+
+def _on_every_cell(best: Factorization) -> Factorization:
+    """The workload answered from noisy counts of the cells, at unit sensitivity."""
+    workload, p = best.workload, best.p
+    cells: Workload = Identity(workload.cells)
+    reach = 1.0
+    if best.neighbors is Neighbors.SUBSTITUTE:
+        reach = math.sqrt(2) * (1 + 1e-15)
+        cells = Scaled(1 / reach, cells)
+    deviations = workload.row_norms() * (reach * (1 + 1e-12))
+    return Factorization(
+        workload=workload,
+        p=p,
+        neighbors=best.neighbors,
+        strategy=cells,
+        decoder=times(reach, workload),
+        deviations=lambda: deviations,
+        value=float(p_norm(deviations, p)),
+        floor=best.floor,
+        method="every cell",
+    )
+
+
+def _attributes(
+    workload: Workload,
+    categories: Mapping[str, Any] | None,
+    neighbors: Neighbors,
+    missing: str | None,
+) -> tuple[tuple[Categories, ...], Attributes]:
+    """The declared categories, and how the axes are called."""
+    if categories is None:
+        if missing is not None:
+            raise InvalidInput("missing goes with categories; it is about values in a table.")
+        return (), Attributes.unnamed(workload.cells)
+    from muhat.data.categories import categories_of
+    from muhat.data.histogram import require_every_record
+
+    ways = ("other", "drop") if missing is None else (missing,)
+    found = [categories_of(categories, missing=way) for way in ways]
+    shapes = [tuple(one.size for one in declared) for declared in found]
+    if workload.cells not in shapes:
+        asked = " or ".join(str(shape) for shape in dict.fromkeys(shapes))
+        raise InvalidInput(
+            f"the categories make a histogram of shape {asked}, the workload asks about "
+            f"{workload.cells}."
+        )
+    declared = found[shapes.index(workload.cells)]
+    if neighbors is Neighbors.SUBSTITUTE:
+        require_every_record(declared)
+    if sum(one.size for one in declared) > MOST_LABELS:
+        raise InvalidInput(
+            f"more than {MOST_LABELS:,} categories have no names. Leave categories out, and give "
+            "codes 0, 1, … in the columns that release(data, columns=[…]) names."
+        )
+    names = tuple(str(one.name) for one in declared)
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"categories must not name a column twice; got {names}.")
+    return declared, Attributes(names, tuple(tuple(map(str, one.labels)) for one in declared))
+
+
+def _assumptions(
+    neighbors: Neighbors, n: int | None, contributions: int, declared: Iterable[Categories]
+) -> tuple[str, ...]:
+    """What the promise and the errors rest on, in sentences."""
+    records = "one record" if contributions == 1 else f"{contributions} records"
+    lines = [f"a person contributes at most {records}"]
+    if neighbors is Neighbors.ADD_REMOVE:
+        lines.append("the number of records is secret")
+    else:
+        known = "counted from the data" if n is None else str(n)
+        lines.append(f"the number of records is public: {known}")
+    for one in declared:
+        where = "are left out" if one.fallback is None else f"count as {one.labels[one.fallback]!s}"
+        lines.append(f"records with any other value of {one.name} {where}")
+    return (*lines, "the workload and the categories were chosen without looking at the data")

@@ -1,0 +1,125 @@
+"""Carries a plan for linear queries out: check, count, charge, read, add the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.errors import DataChanged, InvalidInput
+from muhat.ledger import Ledger
+from muhat.planning.query_plan import QueryPlan
+from muhat.privacy import Neighbors
+from muhat.release.query_release import QueryRelease
+
+if TYPE_CHECKING:
+    from muhat.data.histogram import CellSource
+
+Axes = tuple[int, ...]
+
+
+class Counts(Protocol):
+    """Records that can be counted by cell; nothing is read before `margins`."""
+
+    def total(self) -> int:
+        """The number of records, where it is public."""
+
+    def margins(self, sets: Iterable[Axes]) -> Mapping[Axes, NDArray[np.int64]]:
+        """The exact marginal tables of counts over sets of axes."""
+
+
+@dataclass(frozen=True)
+class TableCounts:
+    """The records of a table, each in one cell."""
+
+    source: CellSource
+
+    def total(self) -> int:
+        """The number of rows."""
+        return self.source.rows()
+
+    def margins(self, sets: Iterable[Axes]) -> Mapping[Axes, NDArray[np.int64]]:
+        """One pass over the rows."""
+        return self.source.count(sets)
+
+
+def open_counts(
+    plan: QueryPlan, data: Any, columns: Sequence[str] | Sequence[int] | None
+) -> Counts:
+    """The data as counts of the plan's cells; arguments and metadata are checked alone."""
+    from muhat.data.categories import categories_of
+    from muhat.data.cell_kernel import checked_sets
+    from muhat.data.counts import histogram_counts
+    from muhat.data.histogram import open_cells, require_every_record
+    from muhat.data.selection import column_names
+
+    cells = plan.workload.cells
+    chosen = column_names(columns)
+    checked_sets(cells, plan.recipe.query.sets)
+    if chosen is None and not plan.categories:
+        if isinstance(data, Mapping) and plan.neighbors is Neighbors.SUBSTITUTE:
+            raise InvalidInput(
+                "under substitution every record has a cell, and a dict may have keys that are "
+                "none: give the counts as an array or a sparse array."
+            )
+        return histogram_counts(data, cells)
+    if chosen is not None and len(chosen) != len(cells):
+        raise InvalidInput(
+            f"the workload asks about {len(cells)} attributes, so as many columns are needed; "
+            f"got {len(chosen)}."
+        )
+    categories = plan.categories
+    if not categories:
+        assert chosen is not None
+        categories = categories_of(dict(zip(chosen, cells, strict=True)), missing="drop")
+        if plan.neighbors is Neighbors.SUBSTITUTE:
+            require_every_record(categories)
+    return TableCounts(open_cells(data, chosen, categories))
+
+
+def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRelease:
+    """Charge, count, add the noise. A failure after the charge keeps the charge."""
+    total = None
+    if plan.neighbors is Neighbors.SUBSTITUTE:
+        total = counts.total()
+        if plan.n is not None and plan.n != total:
+            raise InvalidInput(
+                f"n = {plan.n}, but the data have another number of records. Leave n out to have "
+                "them counted."
+            )
+        plan = replace(plan, n=total)
+    # Whatever can fail without the data fails before the charge.
+    certificate, digest = plan.certificate, plan.digest
+    if not math.isfinite(certificate.error):
+        raise InvalidInput("the expected error is not finite; nothing was spent.")
+    head = None
+    if ledger is not None:
+        entry = ledger.charge(
+            plan.privacy,
+            neighbors=plan.neighbors,
+            plan_digest=digest,
+            note=plan.workload.describe()[:200],
+        )
+        head = entry.head.to_dict()
+    margins = counts.margins(plan.recipe.query.sets)
+    if total is not None and total != int(next(iter(margins.values())).sum()):
+        raise DataChanged("the number of records changed between counting and reading.")
+    return QueryRelease(
+        value=plan.recipe.run(margins, total),
+        workload=plan.workload,
+        attributes=plan.attributes,
+        mechanism=plan.mechanism,
+        privacy=plan.privacy,
+        neighbors=plan.neighbors,
+        n=plan.n,
+        contributions=plan.contributions,
+        noise=plan.noise,
+        certificate=certificate,
+        assumptions=plan.assumptions,
+        plan_digest=digest,
+        ledger_head=head,
+    )

@@ -1,0 +1,197 @@
+"""Answers to linear queries, with their errors, their certificate and their cost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check, privacy, workloads
+from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors, Privacy
+from muhat.release.answer_noise import AnswerNoise
+from muhat.release.certificate import Certificate
+from muhat.release.query_table import Attributes, marginal_table, tidy_table
+from muhat.workloads import Workload
+from muhat.workloads.residuals import is_marginal
+
+Floats = NDArray[np.float64]
+
+SCHEMA = "muhat.queries/1"
+"""The meaning of an existing field never changes; a new meaning is a new schema."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class QueryRelease:
+    """Private answers to a workload and everything that may be said about them.
+
+    `value`, of shape (m,), holds the answers in the order of the workload's rows; `attributes`
+    names the axes of the histogram and their categories. Nothing here depends on the data except
+    through the noisy answers.
+    """
+
+    value: Floats
+    workload: Workload
+    attributes: Attributes
+    mechanism: str
+    privacy: Privacy
+    neighbors: Neighbors
+    n: int | None
+    contributions: int
+    noise: AnswerNoise
+    certificate: Certificate | None
+    assumptions: tuple[str, ...]
+    plan_digest: str
+    ledger_head: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        if self.value.shape != (self.workload.shape[0],) or not np.isfinite(self.value).all():
+            raise InvalidInput("a release has one finite answer a query.")
+
+    @property
+    def cost(self) -> Privacy:
+        """The promise this release was charged with."""
+        return self.privacy
+
+    @property
+    def standard_error(self) -> Floats:
+        """The standard deviation of the noise on every answer, of shape (m,)."""
+        return self.noise.standard_error
+
+    def variances(self) -> Floats:
+        """The variance of the noise on every answer, of shape (m,)."""
+        return np.asarray(self.standard_error**2)
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the noise, of shape (m, m)."""
+        return self.noise.covariance
+
+    def interval(
+        self, confidence: float = 0.95, *, simultaneous: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Lower and upper ends, each of shape (m,): one interval an answer, or all at once."""
+        level = _check.probability("confidence", confidence)
+        half = self.noise.half_widths(level, joint=simultaneous)
+        return self.value - half, self.value + half
+
+    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line an answer: what was asked, value, standard error, interval.
+
+        A dict of columns, ready for a dataframe: `pandas.DataFrame(release.table())`.
+        """
+        lower, upper = self.interval(confidence)
+        return {
+            **tidy_table(self.workload, self.attributes),
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "lower": lower,
+            "upper": upper,
+        }
+
+    def marginal(self, *names: str | int) -> Floats:
+        """The table of one marginal, an axis an attribute in the order of the histogram."""
+        return marginal_table(self.workload, self.attributes, names, self.value)
+
+    def projected(self) -> QueryRelease:
+        """The nearest answers that some histogram of non-negative counts could have given.
+
+        Free of privacy cost, no longer unbiased. The certificate is dropped, because its bounds
+        speak of unbiased mechanisms.
+        """
+        from muhat.mechanisms.marginal_projection import project_marginals
+        from muhat.mechanisms.nonnegative import project_answers
+
+        note = "made non-negative and consistent, which may bias the answers"
+        noisy = (self.value, self.standard_error, self.n)
+        if is_marginal(self.workload):
+            answers = project_marginals(self.workload, *noisy)
+        else:
+            answers, _ = project_answers(self.workload, *noisy)
+        return replace(self, value=answers, certificate=None, assumptions=(*self.assumptions, note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release as plain data, ready for JSON."""
+        lower, upper = self.interval()
+        return {
+            "schema": SCHEMA,
+            "statistic": "queries",
+            "workload": self.workload.to_dict(),
+            "columns": list(self.attributes.names),
+            "categories": [list(labels) for labels in self.attributes.labels],
+            "value": self.value.tolist(),
+            "standard_error": self.standard_error.tolist(),
+            "interval": {
+                "confidence": 0.95,
+                "target": "empirical",
+                "lower": lower.tolist(),
+                "upper": upper.tolist(),
+            },
+            "mechanism": self.mechanism,
+            "privacy": privacy.to_dict(self.privacy),
+            "neighbors": self.neighbors.value,
+            "n": self.n,
+            "contributions": self.contributions,
+            "noise": self.noise.to_dict(),
+            "cost": privacy.to_dict(self.cost),
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "assumptions": list(self.assumptions),
+            "plan_digest": self.plan_digest,
+            "ledger_head": self.ledger_head,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The release as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> QueryRelease:
+        """The release that `to_json` wrote; the covariance is not kept, standard errors are."""
+        try:
+            fields = json.loads(text)
+            if fields["schema"] != SCHEMA:
+                raise InvalidInput(
+                    f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
+                )
+            certificate = fields["certificate"]
+            return cls(
+                value=np.array(fields["value"], np.float64),
+                workload=workloads.from_dict(fields["workload"]),
+                attributes=Attributes(
+                    tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
+                ),
+                mechanism=fields["mechanism"],
+                privacy=privacy.from_dict(fields["privacy"]),
+                neighbors=Neighbors.parse(fields["neighbors"]),
+                n=fields["n"],
+                contributions=fields["contributions"],
+                noise=AnswerNoise.from_dict(fields["noise"]),
+                certificate=None if certificate is None else Certificate.from_dict(certificate),
+                assumptions=tuple(fields["assumptions"]),
+                plan_digest=fields["plan_digest"],
+                ledger_head=fields["ledger_head"],
+            )
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("the text is not the JSON of muhat's answers to queries.") from None
+
+    def __repr__(self) -> str:
+        from muhat.release.query_display import release_text
+
+        return release_text(self)
+
+    def _repr_html_(self) -> str:
+        from muhat.release.query_display import release_html
+
+        return release_html(self)

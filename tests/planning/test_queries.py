@@ -1,0 +1,288 @@
+"""Private answers to linear queries: the stated errors are those that occur, for every workload."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+import muhat as mh
+from muhat.privacy import Neighbors
+
+PROMISE = mh.ZCDP(rho=0.1)
+CATEGORIES = {"sex": ["f", "m"], "age": {"bins": [0, 18, 65, 120]}}
+PEOPLE = {
+    "sex": ["f", "m", "f", "f", "m", "x", None, "m"],
+    "age": [17, 40, 18, 3, 70, 50, 20, math.nan],
+}
+WORKLOADS = {
+    "identity": mh.workloads.identity(6),
+    "prefix": mh.workloads.prefix(8),
+    "ranges": mh.workloads.ranges(5),
+    "parity": mh.workloads.parity(3, 1),
+    "marginals": mh.workloads.marginals((2, 3, 2), order=2),
+    "marginals of several orders": mh.workloads.marginals((2, 3), order=[0, 1]),
+    "matrix": mh.workloads.matrix([[1, 2, 0, -1], [0.5, 0, 1, 1], [1, 1, 1, 1]]),
+    "kron": mh.workloads.kron(mh.workloads.prefix(3), mh.workloads.identity(3)),
+    "stack": mh.workloads.stack([mh.workloads.identity(4), mh.workloads.prefix(4)], [1, 2]),
+    "sum": mh.workloads.identity(4) + mh.workloads.prefix(4),
+}
+TOO_RARE = 1e-6 / (2 * len(WORKLOADS) * 4)
+"""The false-alarm rate of a test of one case; all cases together stay below 10^−6."""
+
+
+def counts_for(workload):
+    return (np.arange(workload.shape[1], dtype=np.int64) * 7919) % 50
+
+
+def standardised(plan, counts, repeats):
+    """(answers − truth)/standard error of many releases, of shape (repeats, m)."""
+    truth = plan.workload @ counts.astype(float)
+    errors = np.array([plan.release(counts).value - truth for _ in range(repeats)])
+    kept = plan.standard_error > 1e-6 * plan.standard_error.max()
+    assert np.abs(errors[:, ~kept]).max(initial=0.0) < 1e-4
+    return errors[:, kept] / plan.standard_error[kept]
+
+
+def looks_right(scores):
+    """Unit variances and no bias, answer by answer, by chi-square and normal tests."""
+    repeats, answers = scores.shape
+    level = TOO_RARE / (2 * answers)
+    spread = np.sum(scores**2, axis=0)
+    low, high = stats.chi2.ppf([level, 1 - level], repeats)
+    bias = np.abs(scores.mean(axis=0)) * math.sqrt(repeats)
+    return bool((spread > low).all() and (spread < high).all()) and bool(
+        (bias < stats.norm.isf(level / 2)).all()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_simulated_errors_are_those_that_variances_state(name, neighbors):
+    """Normal noise, 400 releases; a spread off by a third or a shift would be seen."""
+    workload = WORKLOADS[name]
+    plan = mh.plan_queries(workload, privacy=PROMISE, neighbors=neighbors)
+    scores = standardised(plan, counts_for(workload), 400)
+    assert looks_right(scores)
+    assert not looks_right(scores * 1.5), "a planted error in the spread must be caught"
+    assert not looks_right(scores + 0.6), "a planted bias must be caught"
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_an_answer_is_near_the_truth(name):
+    """Within 8 standard errors: false alarm below 10^−13 for all answers together."""
+    workload = WORKLOADS[name]
+    for neighbors in ("add-remove", "substitute"):
+        for promise in (PROMISE, mh.PureDP(epsilon=50.0)):
+            plan = mh.plan_queries(workload, privacy=promise, neighbors=neighbors)
+            counts = counts_for(workload)
+            release = plan.release(counts)
+            reach = 8 if promise is PROMISE else 40
+            gap = np.abs(release.value - workload @ counts)
+            assert (gap <= reach * release.standard_error + 1e-6).all()
+
+
+def test_variances_are_the_diagonal_of_the_covariance():
+    for workload in WORKLOADS.values():
+        plan = mh.plan_queries(workload, privacy=PROMISE)
+        assert np.allclose(plan.variances(), np.diag(plan.covariance), rtol=1e-6, atol=1e-9)
+
+
+def test_total_error_is_the_factorisation_norm_over_mu():
+    for p in (2, 4, math.inf):
+        plan = mh.plan_queries(mh.workloads.prefix(16), privacy=mh.GDP(mu=0.5), p=p)
+        norm = np.linalg.norm(plan.standard_error, ord=p)
+        assert norm == pytest.approx(plan.factorization.value / 0.5, rel=1e-9)
+    assert plan.factorization.value == pytest.approx(1.7044802441, rel=1e-8)
+
+
+def test_the_certificate_never_claims_less_than_the_bound():
+    for promise in (
+        PROMISE,
+        mh.GDP(mu=1),
+        mh.PureDP(epsilon=1),
+        mh.ApproxDP(epsilon=1, delta=1e-6),
+    ):
+        for neighbors in ("add-remove", "substitute"):
+            plan = mh.plan_queries(mh.workloads.prefix(8), privacy=promise, neighbors=neighbors)
+            assert plan.certificate.ratio >= 1
+            assert plan.certificate.error == plan.expected_error
+    assert mh.plan_queries(
+        mh.workloads.prefix(8), privacy=PROMISE
+    ).certificate.ratio == pytest.approx(1.0169, abs=1e-3)
+
+
+def test_histograms_come_in_several_forms():
+    workload = mh.workloads.marginals((2, 3), order=1)
+    plan = mh.plan_queries(workload, privacy=mh.GDP(mu=1e4))
+    dense = np.array([[1, 2, 3], [4, 5, 6]])
+    for histogram in (
+        dense,
+        dense.ravel(),
+        dense.astype(np.uint8),
+        sparse.csr_array(dense),
+        {(0, 0): 1, (0, 1): 2, (0, 2): 3, (1, 0): 4, 4: 5, 5: 6},
+    ):
+        assert np.allclose(plan.release(histogram).value, [6, 15, 5, 7, 9], atol=0.01)
+
+
+def test_a_table_is_counted_by_its_public_categories():
+    dropped = mh.plan_queries(
+        mh.workloads.marginals((2, 3), sets=[(0, 1)]),
+        privacy=mh.GDP(mu=1e4),
+        categories=CATEGORIES,
+    )
+    release = dropped.release(PEOPLE)
+    assert np.allclose(release.marginal("sex", "age"), [[2, 1, 0], [0, 1, 1]], atol=0.01)
+    assert any("left out" in line for line in release.assumptions)
+    kept = mh.plan_queries(
+        mh.workloads.marginals((3, 4), sets=[(0,), (1,)]),
+        privacy=mh.GDP(mu=1e4),
+        categories=CATEGORIES,
+        neighbors="substitute",
+    )
+    release = kept.release(PEOPLE)
+    assert release.n == 8
+    assert np.allclose(release.marginal("sex"), [3, 3, 2], atol=0.01)
+    assert np.allclose(release.marginal(1), [2, 4, 1, 1], atol=0.01)
+    table = release.table()
+    assert table["sex"].tolist() == ["f", "m", "other", "", "", "", ""]
+    assert table["age"].tolist()[3:] == ["[0, 18)", "[18, 65)", "[65, 120]", "other"]
+
+
+def test_columns_of_codes_need_no_categories():
+    plan = mh.plan_queries(mh.workloads.prefix(4), privacy=mh.GDP(mu=1e4))
+    codes = np.array([0, 0, 1, 3, 3, 3, 9, -1])
+    assert np.allclose(plan.release(codes, columns=[0]).value, [2, 3, 3, 6], atol=0.01)
+    with pytest.raises(mh.InvalidInput, match=r"substitut|drop"):
+        mh.plan_queries(mh.workloads.prefix(4), privacy=PROMISE, neighbors="substitute").release(
+            codes, columns=[0]
+        )
+
+
+def test_a_release_survives_json():
+    plan = mh.plan_queries(
+        mh.workloads.marginals((2, 3), order=1), privacy=PROMISE, categories=CATEGORIES
+    )
+    release = plan.release(PEOPLE)
+    again = mh.QueryRelease.from_json(release.to_json())
+    assert again.to_json() == release.to_json()
+    assert repr(again) == repr(release)
+    assert np.array_equal(again.interval(0.9)[0], release.interval(0.9)[0])
+    with pytest.raises(mh.InvalidInput, match="not kept"):
+        _ = again.covariance
+    for text in ("", "{}", "[1]", '{"schema": "muhat.queries/1"}', release.to_json()[:-9]):
+        with pytest.raises(mh.InvalidInput):
+            mh.QueryRelease.from_json(text)
+
+
+def test_projected_answers_could_come_from_a_histogram():
+    workload = mh.workloads.marginals((2, 3), order=[0, 1])
+    counts = np.array([[1, 0, 0], [0, 0, 2]])
+    release = mh.plan_queries(workload, privacy=PROMISE).release(counts).projected()
+    total, rows, columns = release.value[0], release.value[1:3], release.value[3:]
+    assert (release.value >= -1e-6).all()
+    assert rows.sum() == pytest.approx(total, abs=1e-3)
+    assert columns.sum() == pytest.approx(total, abs=1e-3)
+    assert release.certificate is None
+    assert any("bias" in line for line in release.assumptions)
+
+
+def test_the_ledger_is_charged_once_and_before_the_data_are_read(tmp_path):
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=0.25), neighbors="add-remove")
+    plan = mh.plan_queries(mh.workloads.prefix(4), privacy=PROMISE)
+    release = plan.release(np.arange(4), ledger=ledger)
+    assert release.ledger_head is not None
+    assert ledger.spent == mh.ZCDP(rho=0.1)
+    for bad in (np.arange(3), np.arange(4.0), "no-such-file", [1, 2, 3, 4]):
+        with pytest.raises(mh.InvalidInput):
+            plan.release(bad, ledger=ledger)
+    assert ledger.spent == mh.ZCDP(rho=0.1)
+    plan.release(np.arange(4), ledger=ledger)
+    with pytest.raises(mh.BudgetExceeded):
+        plan.release(np.arange(4), ledger=ledger)
+
+
+def test_a_plan_checks_itself():
+    plan = mh.plan_queries(mh.workloads.prefix(4), privacy=PROMISE)
+    for change in (
+        {"privacy": mh.ZCDP(rho=0.01)},
+        {"contributions": 2},
+        {"neighbors": Neighbors.SUBSTITUTE},
+        {"workload": mh.workloads.prefix(5)},
+    ):
+        with pytest.raises((mh.InvalidInput, AssertionError)):
+            replace(plan, **change)
+
+
+def test_the_digest_is_stable_and_tells_plans_apart():
+    def digest(**changes):
+        options = {"privacy": PROMISE, "p": 2, "contributions": 1, **changes}
+        return mh.plan_queries(mh.workloads.prefix(6), **options).digest
+
+    assert digest() == digest()
+    others = [digest(privacy=mh.ZCDP(rho=0.2)), digest(contributions=2), digest(p=4)]
+    assert len({digest(), *others}) == 4
+
+
+def test_plans_and_releases_are_plain_data():
+    plan = mh.plan_queries(mh.workloads.ranges(4), privacy=PROMISE)
+    assert json.loads(json.dumps(plan.to_dict()))["answers"] == 10
+    assert "within" in plan.describe()
+    assert "<table>" in plan._repr_html_()
+    release = plan.release(np.arange(4))
+    assert "cell from = 0, cell to = 2" in repr(release)
+    assert "<table>" in release._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": 1.5}, "p must be at least 2"),
+        ({"privacy": 1.0}, "privacy must be a promise"),
+        ({"neighbors": "swap"}, "neighbors"),
+        ({"contributions": 0}, "contributions"),
+        ({"n": 5}, "secret"),
+        ({"tol": 0}, "tol"),
+        ({"categories": {"sex": ["f", "m"]}}, "shape"),
+        ({"categories": {"sex": ["f", "f", "a", "b"]}}, "repeat"),
+        ({"missing": "drop"}, "categories"),
+        ({"workload": np.zeros((2, 3))}, "every entry is 0"),
+        ({"workload": [[1, math.nan]]}, "finite|NaN"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_reason(change, message):
+    options = {"workload": mh.workloads.prefix(4), "privacy": PROMISE, **change}
+    with pytest.raises(mh.InvalidInput, match=message):
+        mh.plan_queries(options.pop("workload"), **options)
+
+
+def test_a_histogram_of_another_size_is_refused_before_anything_is_spent():
+    plan = mh.plan_queries(mh.workloads.prefix(4), privacy=PROMISE)
+    with pytest.raises(mh.InvalidInput, match="shape"):
+        plan.release(np.arange(5))
+    with pytest.raises(mh.InvalidInput, match="whole numbers"):
+        plan.release(np.arange(4) / 2)
+    with pytest.raises(mh.InvalidInput, match="as many columns"):
+        plan.release({"a": [1], "b": [2]}, columns=["a", "b"])
+
+
+def test_counts_below_zero_are_read_as_zero():
+    plan = mh.plan_queries(mh.workloads.identity(3), privacy=mh.GDP(mu=1e4))
+    assert np.allclose(plan.release(np.array([-5, 2, 1])).value, [0, 2, 1], atol=0.01)
+
+
+def test_intervals_hold_with_their_confidence():
+    """10,000 answers at 90 %: off by 5.5 standard errors with probability below 10^−7."""
+    for promise in (PROMISE, mh.PureDP(epsilon=0.3)):
+        plan = mh.plan_queries(mh.workloads.identity(10_000), privacy=promise)
+        lower, upper = plan.release(np.zeros(10_000, int)).interval(0.9)
+        held = np.mean((lower <= 0) & (upper >= 0))
+        assert abs(held - 0.9) < 5.5 * math.sqrt(0.09 / 10_000)
+        low, high = plan.release(np.zeros(10_000, int)).interval(1 - 1e-9, simultaneous=True)
+        assert ((low <= 0) & (high >= 0)).all()
