@@ -136,3 +136,20 @@ def test_the_owner_can_list_the_labels(people):
     assert "Not private" in done.output
     listed = CliRunner().invoke(main, ["check", people, "--labels", "sex,age", "--json"])
     assert len(json.loads(listed.stdout)["age"]) == 100
+
+
+def test_the_owner_may_declare_the_values_that_occur_public(people):
+    arguments = ["--marginals", "2", "--columns", "sex,age", *PROMISE, "--json"]
+    done = run(people, *arguments, "--public-categories")
+    fields = json.loads(done.stdout)
+    assert fields["categories"][0] == ["f", "m", "x"]
+    assert len(fields["categories"][1]) == 100
+    assert any("sex, age" in line and "public" in line for line in fields["assumptions"])
+    some = run(people, *arguments, "--categories", "sex=f,m", "--public-categories")
+    assert len(json.loads(some.stdout)["value"]) == 200
+
+
+def test_numbers_are_categories_too(people):
+    done = run(people, "--histogram", "--categories", "age=1,2,3", "--mu", "100", "--json")
+    value = json.loads(done.stdout)["value"]
+    assert value == pytest.approx([30, 30, 30], abs=1)

@@ -86,6 +86,7 @@ def test_a_release_of_groups_prints_and_survives_json():
         ({"neighbors": "substitute"}, "add-remove"),
         ({"domain": mh.Ball(radius=1, dim=1), "columns": ["age"]}, "box"),
         ({"domain": mh.Box([0], [100])}, "columns"),
+        ({"privacy": mh.PureDP(epsilon=1), "contributions": 2}, "normal noise"),
     ],
 )
 def test_bad_arguments_are_refused(change, message):

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from muhat.release.query_release import QueryRelease
     from muhat.workloads import Workload
 
+MOST_PUBLIC = 1_000
+"""More values than this are no categories."""
+
 
 @click.command(
     epilog="Example: muhat queries people.csv --marginals 2 --columns sex,region "
@@ -35,6 +38,11 @@ if TYPE_CHECKING:
     metavar="COLUMN=0,18,65,…",
     help="The public edges of bins for a column of numbers.",
 )
+@click.option(
+    "--public-categories",
+    is_flag=True,
+    help="Declare public whichever values occur in the columns that have no categories.",
+)
 @click.option("--marginals", type=int, help="Ask for all tables of this many columns.")
 @click.option("--histogram", is_flag=True, help="Ask for the table of all columns.")
 @click.option("--prefix", is_flag=True, help="Ask for running counts over one column.")
@@ -48,7 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
 @click.option("--projected", is_flag=True, help="Make the answers non-negative and consistent.")
-@click.option("--out", metavar="FILE", help="Write all answers to a CSV file.")
+@click.option("--out", metavar="FILE", help="Write all answers to a new CSV file.")
 @click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @promise_options
@@ -57,6 +65,7 @@ def queries(
     columns: str | None,
     categories: tuple[str, ...],
     bins: tuple[str, ...],
+    public_categories: bool,
     marginals: int | None,
     histogram: bool,
     prefix: bool,
@@ -77,7 +86,11 @@ def queries(
     from muhat.privacy import Neighbors
 
     neighbors = Neighbors.SUBSTITUTE if substitute else Neighbors.ADD_REMOVE
-    declared = declared_categories(column_names(columns), categories, bins)
+    data = files[0] if len(files) == 1 else list(files)
+    declared, unknown = declared_categories(column_names(columns), categories, bins)
+    if unknown and not public_categories:
+        raise _undeclared(unknown)
+    declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
     missing = "other" if other or substitute else "drop"
     sizes = tuple(one.size for one in categories_of(declared, missing=missing))
     workload = asked(sizes, marginals=marginals, histogram=histogram, prefix=prefix, ranges=ranges)
@@ -91,20 +104,25 @@ def queries(
         missing=missing,
     )
     target = None if out is None else _writable(out)
-    release = plan.release(files[0] if len(files) == 1 else list(files), ledger=ledger)
+    if unknown:
+        plan = plan.assuming(
+            f"the values of {', '.join(unknown)} that occur in the data are public, as declared"
+        )
+    release = plan.release(data, ledger=ledger)
     if projected:
         release = release.projected()
+    # Shown first: it is paid for, and the disk may be full.
+    click.echo(release.to_json() if as_json else repr(release))
     if target is not None:
         write_table(release, target)
-    click.echo(release.to_json() if as_json else repr(release))
     if ledger is None:
         click.echo("Not written to any account; use --ledger to keep one.", err=True)
 
 
 def declared_categories(
     columns: list[str] | None, categories: tuple[str, ...], bins: tuple[str, ...]
-) -> dict[str, Any]:
-    """The public categories of every column, in the order of --columns."""
+) -> tuple[dict[str, Any], list[str]]:
+    """The public categories of the columns, in the order of --columns, and who has none."""
     named: dict[str, Any] = {}
     for text in categories:
         for name, labels in _labels(text).items():
@@ -113,16 +131,41 @@ def declared_categories(
         name, edges = _named_list(text, "--bins COLUMN=0,18,65")
         _add(named, name, {"bins": [number(edge, text) for edge in edges]})
     names = list(named) if columns is None else columns
-    without = [name for name in names if name not in named]
-    if without or not names:
-        first = without[0] if without else "COLUMN"
-        raise InvalidInput(
-            f"the categories of {', '.join(without) or 'the columns'} must be declared, since "
-            "those that occur in the data are not public. Name them: "
-            f"--categories {first}=A,B,… or --bins {first}=0,18,65; "
-            f"`muhat check FILE --labels {first}` shows the owner of the data which ones occur."
-        )
-    return {name: named[name] for name in names}
+    if not names:
+        raise _undeclared([])
+    return {name: named.get(name) for name in names}, [name for name in names if name not in named]
+
+
+def _undeclared(names: list[str]) -> InvalidInput:
+    first = names[0] if names else "COLUMN"
+    return InvalidInput(
+        f"the categories of {', '.join(names) or 'the columns'} must be declared, since those "
+        f"that occur in the data are not public. Name them: --categories {first}=A,B,… or "
+        f"--bins {first}=0,18,65. The owner of the data sees which ones occur with `muhat check "
+        f"FILE --labels {first}`, and may make them public with --public-categories."
+    )
+
+
+def _occurring(data: Any, columns: list[str]) -> dict[str, list[str]]:
+    """The values that occur in columns whose owner declares them public."""
+    if not columns:
+        return {}
+    from muhat.data.labels import labels_of
+
+    found = {name: sorted(values) for name, values in labels_of(data, columns).items()}
+    for name, values in found.items():
+        if not 1 <= len(values) <= MOST_PUBLIC:
+            raise InvalidInput(
+                f"column {name!r:.60} has no values or more than {MOST_PUBLIC:,}: declare bins "
+                f"for it, --bins {name}=0,18,65."
+            )
+    return found
+
+
+def _typed(labels: list[str]) -> list[str] | list[int]:
+    """Labels as numbers if all of them are whole numbers as people write them."""
+    numbers = [int(label) for label in labels if label.lstrip("-").isdecimal()]
+    return numbers if [str(number) for number in numbers] == labels else labels
 
 
 def asked(
@@ -154,7 +197,7 @@ def write_table(release: QueryRelease, target: Path) -> None:
     """All answers as CSV, a line an answer."""
     table = release.table()
     try:
-        with target.open("w", newline="", encoding="utf-8") as file:
+        with target.open("x", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(table)
             writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
@@ -164,12 +207,18 @@ def write_table(release: QueryRelease, target: Path) -> None:
 
 
 def _writable(out: str) -> Path:
-    """A file that can be written, tried before anything is spent."""
+    """A new file that can be written, tried before anything is spent.
+
+    An existing one could be the data, or the ledger.
+    """
     target = Path(out)
     try:
-        target.open("a").close()
-    except OSError:
-        raise InvalidInput(f"{out} cannot be written.") from None
+        target.open("x").close()
+        target.unlink()
+    except FileExistsError:
+        raise InvalidInput(f"{out} exists already; choose a new name for --out.") from None
+    except (OSError, ValueError):
+        raise InvalidInput(f"{out!r:.200} cannot be written.") from None
     return target
 
 
@@ -178,13 +227,13 @@ def _labels(text: str) -> dict[str, Any]:
     if text.endswith(".json") and "=" not in text:
         try:
             read = json.loads(Path(text).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             raise InvalidInput(f"{text} is not a readable JSON file of categories.") from None
         if not isinstance(read, dict):
             raise InvalidInput(f'{text} must hold an object such as {{"sex": ["f", "m"]}}.')
         return read
     name, labels = _named_list(text, "--categories COLUMN=X,Y")
-    return {name: labels}
+    return {name: _typed(labels)}
 
 
 def _named_list(text: str, form: str) -> tuple[str, list[str]]:

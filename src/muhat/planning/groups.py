@@ -16,6 +16,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger
 from muhat.planning.execution import answer
 from muhat.planning.plan import Plan
+from muhat.privacy import PureDP
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
 
@@ -47,6 +48,11 @@ def group_means(
         raise InvalidInput(
             f"groups must list the public categories of {by!r:.60}, as groups=[…]: those that "
             "occur in the data are not public."
+        )
+    if isinstance(plan.privacy, PureDP) and plan.contributions > 1:
+        raise InvalidInput(
+            "means of groups with several records a person need normal noise: use ApproxDP, ZCDP "
+            "or GDP."
         )
     (categories,) = categories_of({by: groups}, missing="drop")
     _check.count("the number of groups", categories.size, most=MOST_GROUPS)

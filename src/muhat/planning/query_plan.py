@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +204,10 @@ class QueryPlan:
 
         account = as_ledger(ledger)
         return carry_out(self, open_counts(self, data, columns), account)
+
+    def assuming(self, *sentences: str) -> QueryPlan:
+        """The same plan with more assumptions stated."""
+        return replace(self, assumptions=(*self.assumptions, *sentences))
 
     def describe(self) -> str:
         """The plan in words and a table."""
