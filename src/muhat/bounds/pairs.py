@@ -21,7 +21,7 @@ from muhat.bounds.divergences import log_one_sided_pure, log_pair_approx
 SMALLEST_MU = 1e-4
 """Below it the closed form loses less than a part in 10⁸."""
 
-LARGEST_MU = 16.0
+LARGEST_MU = 256.0
 """Above it the integral is bounded: neighbours can be told apart anyway."""
 
 LARGEST_LOSS = 60.0
