@@ -11,7 +11,14 @@ import os
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-from benchmarks import data, ellipsoids, noise, planning, queries  # noqa: E402  (after the threads)
+from benchmarks import (  # noqa: E402  (after the threads)
+    data,
+    ellipsoids,
+    noise,
+    planning,
+    queries,
+    unbounded,
+)
 
 
 def main() -> None:
@@ -20,6 +27,7 @@ def main() -> None:
     planning.main()
     ellipsoids.main()
     queries.main()
+    unbounded.main()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ COMMANDS = {
     "mean": ("muhat.cli.mean", "Release a private mean of columns of files."),
     "plan": ("muhat.cli.mean", "Show what a private mean would cost; no data is read."),
     "queries": ("muhat.cli.queries", "Release private tables, ranges and running counts."),
+    "quantile": ("muhat.cli.quantile", "Release private medians and other quantiles."),
     "ledger": ("muhat.cli.ledger", "Keep account of the privacy loss that was spent."),
     "check": ("muhat.cli.check", "Look at files as their owner (not private)."),
     "demo": ("muhat.cli.demo", "The main job on data that ship with the package."),

@@ -13,6 +13,7 @@ from muhat.domains.lp_ball import LpBall
 from muhat.domains.moment_tensor import MomentTensor
 from muhat.domains.points import Points
 from muhat.domains.product import Product
+from muhat.domains.reals import Reals
 from muhat.domains.schatten_ball import SchattenBall
 from muhat.domains.simplex import Simplex
 from muhat.domains.sums import Sum
@@ -31,6 +32,7 @@ __all__ = [
     "Points",
     "Preimage",
     "Product",
+    "Reals",
     "SchattenBall",
     "Simplex",
     "Sum",

@@ -69,7 +69,7 @@ def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
             plan.privacy,
             neighbors=plan.neighbors,
             plan_digest=digest,
-            note=_note(plan.statistic, source.columns),
+            note=note(plan.statistic, source.columns),
         )
         head = entry.head.to_dict()
     totals, rows = _sums(plan, source)
@@ -132,7 +132,7 @@ def _count(source: Source) -> int:
     return rows
 
 
-def _note(statistic: str, columns: Sequence[str]) -> str:
+def note(statistic: str, columns: Sequence[str]) -> str:
     """What the ledger's entry says, in characters that every file can hold."""
     text = f"{statistic} of {', '.join(columns)}" if columns else statistic
     return text[:200].encode("utf-8", "replace").decode()

@@ -8,24 +8,43 @@ error wins; the others are listed in `plan.alternatives`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Domain
+from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.recipe import Protection
 from muhat.planning.plan import Plan
-from muhat.planning.task import NamedBounds, Task, assumptions, check_promise
+from muhat.planning.task import (
+    NamedBounds,
+    Task,
+    assumptions,
+    check_promise,
+    check_unbounded,
+)
+from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
 from muhat.privacy import Neighbors, Privacy, PureDP
 
 
+@overload
+def plan_mean(*, domain: Reals, n: int | None, **options: Any) -> UnboundedPlan: ...
+
+
+@overload
 def plan_mean(
+    *, domain: Domain | NamedBounds | None = None, n: int | None, **options: Any
+) -> Plan: ...
+
+
+# The options of the overloads are those below; written out a third time they would say no more.
+def plan_mean(  # type: ignore[misc]
     *,
-    domain: Domain | NamedBounds | None = None,
+    domain: Domain | NamedBounds | Reals | None = None,
     n: int | None,
     privacy: Privacy,
     p: float = 2,
@@ -35,7 +54,8 @@ def plan_mean(
     contributions: int = 1,
     mechanism: str | None = None,
     clip: Domain | None = None,
-) -> Plan:
+    insist: bool = False,
+) -> Plan | UnboundedPlan:
     """Plan a private mean.
 
     `n` is the public number of records, or None if it is secret. `domain` is where records lie
@@ -44,11 +64,28 @@ def plan_mean(
     the choice, for comparison. `clip` is a smaller domain about the same centre that records are
     clipped to, for domains that do not clip themselves (zonotopes, sums, images).
 
+    In `Reals` nobody has bounded the records: centre and radius are learnt privately, and
+    `insist` makes a plan even for fewer records than that needs.
+
     >>> import muhat as mh
     >>> plan = mh.plan_mean(domain=mh.Ball(radius=1, dim=10), n=1000, privacy=mh.ZCDP(rho=0.1))
     >>> round(plan.expected_error, 5), round(plan.certificate.ratio, 3)
     (0.01414, 1.052)
     """
+    if isinstance(domain, Reals):
+        check_unbounded(n, neighbors=neighbors, missing=missing, mechanism=mechanism, clip=clip)
+        check_promise(privacy)
+        return plan_unbounded_mean(
+            domain,
+            n=n,
+            privacy=privacy,
+            p=p,
+            weights=weights,
+            contributions=contributions,
+            insist=insist,
+        )
+    if insist:
+        raise InvalidInput("insist is for records in mh.Reals; with bounds every n is enough.")
     task = Task.of(
         "mean",
         domain=domain,

@@ -9,9 +9,10 @@ from typing import Any, overload
 
 from numpy.typing import ArrayLike
 
-from muhat.domains import Domain
+from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
+from muhat.planning import unbounded_execution
 from muhat.planning.execution import carry_out, open_records
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
@@ -45,7 +46,7 @@ def mean(  # type: ignore[misc]
     data: Any,
     *,
     columns: Sequence[str] | Sequence[int] | None = None,
-    domain: Domain | NamedBounds | None = None,
+    domain: Domain | NamedBounds | Reals | None = None,
     privacy: Privacy | None = None,
     n: int | Counted | None = COUNTED,
     p: float = 2,
@@ -55,6 +56,7 @@ def mean(  # type: ignore[misc]
     contributions: int = 1,
     mechanism: str | None = None,
     clip: Domain | None = None,
+    insist: bool = False,
     by: str | int | None = None,
     groups: Any = None,
     ledger: LedgerLike = None,
@@ -62,6 +64,7 @@ def mean(  # type: ignore[misc]
     """A private mean of a file, a dataframe or an array.
 
     n left out: the rows are counted and their number is declared public. `n=None`: secret.
+    In `Reals` nobody has bounded the records: centre and radius are learnt privately.
     With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret.
 
     >>> import numpy as np, muhat as mh
@@ -70,6 +73,16 @@ def mean(  # type: ignore[misc]
     >>> bool(abs(release.value[0] - ages.mean()) < 0.05)
     True
     """
+    options: dict[str, Any] = {
+        "privacy": privacy,
+        "p": p,
+        "weights": weights,
+        "neighbors": neighbors,
+        "missing": missing,
+        "contributions": contributions,
+        "mechanism": mechanism,
+        "clip": clip,
+    }
     if by is not None or groups is not None:
         return _grouped(
             data,
@@ -79,31 +92,12 @@ def mean(  # type: ignore[misc]
             by=by,
             groups=groups,
             ledger=ledger,
-            privacy=privacy,
-            p=p,
-            weights=weights,
-            neighbors=neighbors,
-            missing=missing,
-            contributions=contributions,
-            mechanism=mechanism,
-            clip=clip,
+            **options,
         )
-    return _release(
-        plan_mean,
-        data,
-        columns=columns,
-        domain=domain,
-        privacy=privacy,
-        n=n,
-        ledger=ledger,
-        p=p,
-        weights=weights,
-        neighbors=neighbors,
-        missing=missing,
-        contributions=contributions,
-        mechanism=mechanism,
-        clip=clip,
-    )
+    options["insist"] = insist
+    if isinstance(domain, Reals):
+        return _unbounded(data, columns=columns, domain=domain, n=n, ledger=ledger, **options)
+    return _release(plan_mean, data, columns=columns, domain=domain, n=n, ledger=ledger, **options)
 
 
 def sum(
@@ -187,11 +181,34 @@ def _release(
     return carry_out(plan, source, account)
 
 
+def _unbounded(
+    data: Any,
+    *,
+    columns: Sequence[str] | Sequence[int] | None,
+    domain: Reals,
+    n: int | Counted | None,
+    ledger: LedgerLike,
+    **options: Any,
+) -> Release:
+    check_promise(options["privacy"])
+    if n is not COUNTED:
+        return plan_mean(domain=domain, n=n, **options).release(data, columns, ledger)
+    # The plan for any n checks the arguments before the rows are counted.
+    plan_mean(domain=domain, n=1, **{**options, "insist": True})
+    account = as_ledger(ledger)
+    source = unbounded_execution.open_records(domain, data, columns)
+    rows = source.rows()
+    if rows == 0:
+        raise InvalidInput("the data have no rows, so there is no mean to release.")
+    plan = plan_mean(domain=domain, n=rows, **options).assuming("n was counted from the data")
+    return unbounded_execution.carry_out(plan, source, account)
+
+
 def _grouped(
     data: Any,
     *,
     columns: Sequence[str] | Sequence[int] | None,
-    domain: Domain | NamedBounds | None,
+    domain: Domain | NamedBounds | Reals | None,
     n: int | Counted | None,
     by: str | int | None,
     groups: Any,
@@ -204,12 +221,13 @@ def _grouped(
     check_promise(options["privacy"])
     if by is None:
         raise InvalidInput("groups are the categories of a column: name it with by=….")
-    if isinstance(n, int):
+    if n is not COUNTED and n is not None:
         raise InvalidInput("the sizes of groups are secret, so n must be left out.")
     columns = column_names(columns)
     if isinstance(domain, Mapping) and columns is not None:
         domain = in_order(domain, columns)
     _, names = as_domain(domain)
+    assert not isinstance(domain, Reals)  # refused just now
     chosen = names if columns is None else columns
     if chosen is None:
         raise InvalidInput("columns must be named when there are groups.")

@@ -12,7 +12,7 @@ from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
-from muhat.planning.task import NamedBounds
+from muhat.planning.task import NamedBounds, as_domain
 from muhat.privacy import GDP, KINDS, ZCDP, ApproxDP, Privacy, PureDP
 
 
@@ -34,6 +34,7 @@ def privacy_for(
     ZCDP(rho=0.2)
     """
     _check.one_of("kind", kind, KINDS)
+    as_domain(domain)
     target = _check.positive("error", error)
     n = _check.count("n", n)
     if kind == "approx" and delta is None:

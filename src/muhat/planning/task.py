@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Box, Domain
+from muhat.domains import Box, Domain, Reals
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -154,7 +154,9 @@ class Task:
         return replace(ranked[0], alternatives=others)
 
 
-def as_domain(domain: Domain | NamedBounds | None) -> tuple[Domain, tuple[str, ...] | None]:
+def as_domain(
+    domain: Domain | NamedBounds | Reals | None,
+) -> tuple[Domain, tuple[str, ...] | None]:
     """The domain, and the columns' names if it was given as a dict of bounds."""
     if isinstance(domain, Domain):
         return domain, None
@@ -175,11 +177,36 @@ def as_domain(domain: Domain | NamedBounds | None) -> tuple[Domain, tuple[str, .
                 )
         lower, upper = zip(*pairs, strict=True)
         return Box(lower, upper), tuple(str(name) for name in domain)
+    if isinstance(domain, Reals):
+        raise InvalidInput(
+            "records in Reals have no bounds, so only their mean is planned, with n public: "
+            "mh.plan_mean or mh.mean. For anything else bound them, for instance by mh.Box."
+        )
     raise InvalidInput(
         "domain must say where records lie: a muhat domain such as "
         "mh.Ball(radius=1, dim=3) or mh.Box(lower=[0], upper=[1]), "
-        'or a dict of bounds such as {"age": (16, 90)}.'
+        'or a dict of bounds such as {"age": (16, 90)}. If nobody knows bounds, a generous '
+        "magnitude is enough for a mean: "
+        "mh.mean(data, domain=mh.Reals(dim=3, magnitude=1e6), privacy=...)."
     )
+
+
+def check_unbounded(
+    n: int | None,
+    *,
+    neighbors: Neighbors | str | None,
+    missing: str,
+    mechanism: str | None,
+    clip: Domain | None,
+) -> None:
+    """Refuse what the mean of records in Reals has no use for."""
+    _check.one_of("missing in Reals", missing, ["center"])
+    if n is not None:
+        _relation(n, neighbors)
+    if clip is not None:
+        raise InvalidInput("clip is for bounded domains; in Reals the ball is learnt privately.")
+    if mechanism is not None:
+        _check.one_of("mechanism in Reals", mechanism, ["recentring"])
 
 
 def check_promise(privacy: Any) -> None:

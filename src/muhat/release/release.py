@@ -103,6 +103,11 @@ class Release:
                 "the sampling error depends on the number of records, which is secret here; "
                 'use target="empirical".'
             )
+        if self.mechanism == "recentring":
+            raise InvalidInput(
+                "the domain was learnt from these records, so it bounds no independent draws; "
+                'use target="empirical".'
+            )
         if self.contributions > 1:
             raise InvalidInput(
                 "records of one person are not independent draws, so the sampling error is "

@@ -1,0 +1,89 @@
+"""`muhat quantile`: release private quantiles of columns of files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from muhat.cli.options import column_names, number, promise_from, promise_options
+from muhat.errors import InvalidInput
+
+
+@click.command(
+    epilog="Example: muhat quantile salaries.csv --columns salary --q 0.5 --lower 0 "
+    "--upper 1000000 --rho 0.1 --ledger budget.db"
+)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
+@click.option(
+    "--q",
+    default="0.5",
+    show_default=True,
+    metavar="Q,…",
+    help="The quantile, between 0 and 1; several share the promise evenly.",
+)
+@click.option("--lower", required=True, metavar="LOW,…", help="A public bound for each column.")
+@click.option("--upper", required=True, metavar="HIGH,…", help="A public bound for each column.")
+@click.option(
+    "--resolution",
+    metavar="STEP,…",
+    help="The step between values, for each column: 1 for whole numbers.  [default: a round "
+    "number with at most 2^20 steps]",
+)
+@click.option("--n", type=int, help="The public number of rows.")
+@click.option("--secret-n", is_flag=True, help="Keep the number of rows secret.")
+@click.option(
+    "--missing",
+    type=click.Choice(["center", "drop"]),
+    default="center",
+    show_default=True,
+    help="A missing value counts as the middle of the bounds, or (secret n) is left out.",
+)
+@click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
+@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@promise_options
+def quantile(
+    files: tuple[str, ...],
+    columns: str | None,
+    q: str,
+    lower: str,
+    upper: str,
+    resolution: str | None,
+    n: int | None,
+    secret_n: bool,
+    missing: str,
+    contributions: int,
+    ledger: str | None,
+    as_json: bool,
+    **promise: float | None,
+) -> None:
+    """Release private quantiles of columns of CSV, Parquet or Arrow FILES."""
+    from muhat.planning.quantiles import quantile as release_quantile
+    from muhat.planning.shortcuts import COUNTED
+
+    if n is not None and secret_n:
+        raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
+    release = release_quantile(
+        files[0] if len(files) == 1 else list(files),
+        _numbers(q, "--q"),
+        lower=_numbers(lower, "--lower"),
+        upper=_numbers(upper, "--upper"),
+        privacy=promise_from(**promise),
+        n=n if n is not None or secret_n else COUNTED,
+        columns=column_names(columns),
+        resolution=None if resolution is None else _numbers(resolution, "--resolution"),
+        missing=missing,
+        contributions=contributions,
+        ledger=ledger,
+    )
+    click.echo(release.to_json() if as_json else repr(release))
+    if ledger is None:
+        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+
+
+def _numbers(text: str, option: str) -> Any:
+    """One number, or a list of them."""
+    values = [number(part.strip(), f"{option} {text}") for part in text.split(",")]
+    return values[0] if len(values) == 1 else values

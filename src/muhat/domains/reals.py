@@ -1,0 +1,55 @@
+"""Records that nobody has bounded: what is public about them is how many numbers they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from muhat import _check
+from muhat.domains.base import dimension
+from muhat.errors import InvalidInput
+
+LARGEST_MAGNITUDE = 1e100
+"""Squares of distances must stay floats, those of the smallest radius too."""
+
+
+@dataclass(frozen=True, init=False)
+class Reals:
+    """R^d, with a generous public bound on every coordinate: |x_j| ≤ magnitude.
+
+    Not a `Domain`: noise is never calibrated to it. Centre and radius of the records are learnt
+    privately inside it, so the magnitude may be far too large; ten times larger costs next to
+    nothing. None stands for no bound at all.
+
+    >>> Reals(dim=3, magnitude=1e6)
+    Reals(dim=3, magnitude=1e+06)
+    """
+
+    kind: ClassVar[str] = "reals"
+    dim: int
+    magnitude: float | None
+
+    def __init__(self, dim: int, magnitude: float | None = None) -> None:
+        object.__setattr__(self, "dim", dimension(dim))
+        size = None if magnitude is None else _check.positive("magnitude", magnitude)
+        if size is not None and not 1 / LARGEST_MAGNITUDE <= size <= LARGEST_MAGNITUDE:
+            raise InvalidInput(
+                f"magnitude must lie between 1e-100 and 1e100; got {size:g}. "
+                "Measure the columns in another unit."
+            )
+        object.__setattr__(self, "magnitude", size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A description as JSON, stable enough to be hashed."""
+        size = None if self.magnitude is None else self.magnitude.hex()
+        return {"domain": self.kind, "dim": self.dim, "magnitude": size}
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Reals:
+        """What `to_dict` described."""
+        size = fields["magnitude"]
+        return cls(fields["dim"], None if size is None else float.fromhex(size))
+
+    def __repr__(self) -> str:
+        size = "None" if self.magnitude is None else f"{self.magnitude:g}"
+        return f"Reals(dim={self.dim}, magnitude={size})"

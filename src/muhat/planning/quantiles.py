@@ -1,0 +1,229 @@
+"""From data to private quantiles in one call: `mh.quantile`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from muhat import _check, privacy
+from muhat.errors import DataChanged, InvalidInput
+from muhat.ledger import Ledger, as_ledger
+from muhat.mechanisms.recipe import Protection
+from muhat.noise.law import LAWS
+from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
+from muhat.planning.task import check_promise
+from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
+
+if TYPE_CHECKING:
+    from muhat.data import Source
+    from muhat.data.grid_counts import Window, WindowCounts
+    from muhat.data.grids import UniformGrid
+    from muhat.mechanisms.quantile import QuantileRecipe
+    from muhat.release.quantile_release import QuantileRelease
+
+MOST_QUANTILES = 1000
+
+
+def quantile(
+    data: Any,
+    q: float | Sequence[float] = 0.5,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    privacy: Privacy | None = None,
+    n: int | Counted | None = COUNTED,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    resolution: ArrayLike | None = None,
+    missing: str = "center",
+    contributions: int = 1,
+    ledger: LedgerLike = None,
+) -> QuantileRelease:
+    """Private quantiles of a file, a dataframe or an array, by a noisy binary search.
+
+    `q` is a quantile strictly between 0 and 1, or a list of them; `lower` and `upper` are public
+    bounds, one number for one column and a list for several. All columns and quantiles share the
+    promise evenly. The quantile q of n records is the record of the rank ⌈q·n⌉.
+
+    `resolution` is the step of the grid that values lie on: its default is a round number with
+    at most 2^20 steps between the bounds. Give the data's own step (1 for whole numbers, 0.01 for
+    prices) where it is coarser: each halving of the number of steps saves a round of noise. A
+    finer one costs little, 2^30 steps are the most.
+
+    n left out: the rows are counted and their number is declared public. `n=None`: secret, and
+    nothing is paid for that. A missing or non-finite value counts as the middle of the bounds;
+    with a secret n, missing="drop" leaves it out.
+
+    >>> import numpy as np, muhat as mh
+    >>> incomes = np.arange(100_000)
+    >>> release = mh.quantile(incomes, 0.5, lower=0, upper=1e6, privacy=mh.ZCDP(rho=0.1))
+    >>> bool(abs(float(release) - 50_000) <= release.rank_error(1 - 1e-9)[0] + 1)
+    True
+    """
+    from muhat.data import open_source
+    from muhat.data.selection import column_names
+    from muhat.mechanisms.quantile import QuantileRecipe
+
+    check_promise(privacy)
+    assert privacy is not None
+    asked = _fractions(q)
+    grids = _grids(lower, upper, resolution)
+    public = None if n is None else 1 if n is COUNTED else _check.count("n", n)
+    _check.one_of("missing", missing, ["center", "drop"])
+    if missing == "drop" and public is not None:
+        raise InvalidInput(
+            'missing="drop" would make the number of records depend on the data; '
+            'use missing="center", or n=None to keep the number secret.'
+        )
+    neighbors = Neighbors.ADD_REMOVE if public is None else Neighbors.SUBSTITUTE
+    protection = Protection.of(privacy, neighbors, _check.count("contributions", contributions))
+    law = LAWS["laplace" if isinstance(privacy, PureDP) else "normal"]
+    fractions = [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))]
+    recipe = QuantileRecipe.of(grids, fractions, public, law, protection)
+    account = as_ledger(ledger)
+    source = open_source(data, column_names(columns), len(grids))
+    if public is not None:
+        rows = source.rows()
+        if n is not COUNTED and rows != public:
+            raise InvalidInput(
+                f"n = {public}, but the data have another number of rows. "
+                "Leave n out to have the rows counted, or use n=None to keep it secret."
+            )
+        if rows == 0:
+            raise InvalidInput("the data have no rows, so there is no quantile to release.")
+        recipe = replace(recipe, n=rows)
+    lines = assumptions(recipe, missing, counted=n is COUNTED)
+    return _carry_out(recipe, asked, privacy, missing, lines, source, account)
+
+
+def _carry_out(
+    recipe: QuantileRecipe,
+    q: float | tuple[float, ...],
+    promise: Privacy,
+    missing: str,
+    lines: tuple[str, ...],
+    source: Source,
+    ledger: Ledger | None,
+) -> QuantileRelease:
+    """Charge, read, search. A failure after the charge keeps the charge."""
+    from muhat.data.grid_counts import count_windows
+    from muhat.release.quantile_release import QuantileRelease
+
+    digest = _digest(recipe, promise, missing)
+    head = None
+    if ledger is not None:
+        named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
+        note = f"quantile {named} of {', '.join(source.columns)}"
+        entry = ledger.charge(
+            promise,
+            neighbors=recipe.protection.neighbors,
+            plan_digest=digest,
+            note=note[:200].encode("utf-8", "replace").decode(),
+        )
+        head = entry.head.to_dict()
+
+    def count(windows: Sequence[Window]) -> list[WindowCounts]:
+        tables = count_windows(source, recipe.grids, windows, missing=missing)
+        if recipe.n is not None and any(table.total != recipe.n for table in tables):
+            raise DataChanged("the number of rows changed between counting and reading.")
+        return tables
+
+    return QuantileRelease(
+        q=q,
+        columns=source.columns,
+        grids=recipe.grids,
+        searches=recipe.searches,
+        found=recipe.run(count),
+        privacy=promise,
+        neighbors=recipe.protection.neighbors,
+        n=recipe.n,
+        contributions=recipe.protection.contributions,
+        assumptions=lines,
+        plan_digest=digest,
+        ledger_head=head,
+    )
+
+
+def assumptions(recipe: QuantileRecipe, missing: str, *, counted: bool) -> tuple[str, ...]:
+    """What the promise and the errors rest on, in sentences."""
+    contributions = recipe.protection.contributions
+    records = "one record" if contributions == 1 else f"{contributions} records"
+    lines = [
+        "records outside the bounds are clipped to them and all are rounded to the grid; "
+        "ranks are about these records"
+    ]
+    if missing == "center":
+        lines.append("a missing or non-finite value counts as the middle of the bounds")
+    else:
+        lines.append("missing and non-finite values are left out, column by column")
+    lines.append("n is secret" if recipe.n is None else f"n = {recipe.n} is public")
+    if counted:
+        lines.append("n was counted from the data")
+    lines += [
+        f"a person contributes at most {records}",
+        "the bounds, the resolution and q were chosen without looking at the data",
+    ]
+    return tuple(lines)
+
+
+def _digest(recipe: QuantileRecipe, promise: Privacy, missing: str) -> str:
+    """SHA-256 of everything that decides the release."""
+    fields = {
+        "schema": "muhat.planning.quantiles/1",
+        "statistic": "quantile",
+        "privacy": privacy.to_dict(promise),
+        "missing": missing,
+        "recipe": recipe.to_dict(),
+    }
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:
+    """One quantile or several, each strictly between 0 and 1."""
+    given = _listed("q", q)
+    if not isinstance(given, tuple):
+        return _check.probability("q", given)
+    _check.count("the number of quantiles", len(given), most=MOST_QUANTILES)
+    return tuple(_check.probability("q", one) for one in given)
+
+
+def _grids(
+    lower: ArrayLike | None, upper: ArrayLike | None, resolution: ArrayLike | None
+) -> list[UniformGrid]:
+    """A grid a column, from a number or a list for each of the arguments."""
+    from muhat.data.grids import UniformGrid
+
+    if lower is None or upper is None:
+        raise InvalidInput(
+            "lower and upper must say between which public bounds the search runs, for "
+            "instance lower=0, upper=1e6; generous bounds cost little."
+        )
+    lows, highs = _listed("lower", lower), _listed("upper", upper)
+    steps = _listed("resolution", resolution)
+    if not isinstance(lows, tuple) and not isinstance(highs, tuple):
+        lows, highs = (lows,), (highs,)
+        steps = steps if isinstance(steps, tuple) else (steps,)
+    if not isinstance(lows, tuple) or not isinstance(highs, tuple) or len(lows) != len(highs):
+        raise InvalidInput("lower and upper must be two numbers, or two lists of equal length.")
+    if steps is None:
+        steps = (None,) * len(lows)
+    if not lows or not isinstance(steps, tuple) or len(steps) != len(lows):
+        raise InvalidInput("lower, upper and resolution must have one number for each column.")
+    return [UniformGrid.between(*each) for each in zip(lows, highs, steps, strict=True)]
+
+
+def _listed(name: str, value: Any) -> Any:
+    """A single thing as it is, a list or an array of one axis as a tuple."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.item()
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        raise InvalidInput(f"{name} must be a number or a list of numbers.")
+    if isinstance(value, list | tuple | range | np.ndarray):
+        return tuple(value)
+    return value

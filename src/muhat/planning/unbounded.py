@@ -1,0 +1,280 @@
+"""A plan for the mean of records that nobody has bounded: centre and radius are learnt privately.
+
+The whole promise is charged before the first pass, whatever path the chain takes. What error it
+will have depends on how far apart the records lie, which is secret: `error_at` says it for any
+radius.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from muhat import _check, privacy
+from muhat.domains.reals import Reals
+from muhat.ellipsoids.smallest import weight_vector
+from muhat.errors import InvalidInput
+from muhat.ledger import Ledger, as_ledger
+from muhat.mechanisms.recentring import around, recipe_in
+from muhat.mechanisms.recentring_schedule import Schedule
+from muhat.mechanisms.recipe import Protection
+from muhat.noise.law import LAWS
+from muhat.noise.spread import Spread
+from muhat.privacy import ApproxDP, Neighbors, Privacy, PureDP
+from muhat.release.release import Release
+
+Floats = NDArray[np.float64]
+
+LARGEST_WEIGHTED = 2_000
+"""Columns up to which errors may be weighted: the last ellipsoid is a matrix."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class UnboundedPlan:
+    """A private mean of records in `Reals`, ready to be released; `plan_mean` makes it."""
+
+    domain: Reals
+    n: int
+    privacy: Privacy
+    p: float
+    weights: Floats
+    contributions: int
+    schedule: Schedule
+    assumptions: tuple[str, ...]
+
+    statistic = "mean"
+    mechanism = "recentring"
+    neighbors = Neighbors.SUBSTITUTE
+    missing = "center"
+    columns = None
+    expected_error = expected_error_method = standard_error = covariance = None
+    """None: the radius of the records is secret. See `error_at`."""
+    certificate = None
+    """None: the value is biased by clipping, and the bounds speak of unbiased ones."""
+
+    def __post_init__(self) -> None:
+        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
+        same = self.schedule.n == self.n and self.schedule.magnitude == self.domain.magnitude
+        if self.schedule.protection != promised or not same:
+            raise InvalidInput(
+                "a plan's promise, n and domain are those its steps were made for; "
+                "make a new plan instead of changing them."
+            )
+
+    @property
+    def dim(self) -> int:
+        """The number of values released."""
+        return self.domain.dim
+
+    @property
+    def least_n(self) -> int:
+        """The least number of records for which every step works almost surely."""
+        return self.schedule.least_n
+
+    @property
+    def rounds(self) -> int:
+        """The most new centres that are tried."""
+        return self.schedule.limits.rounds
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """The share of the promise that each step takes; the mean has all that is left."""
+        schedule = self.schedule
+        return {
+            "radius, each round": float(schedule.radius_share),
+            "centre, each round": float(schedule.center_share),
+            "last radius": float(schedule.threshold_share + schedule.inner_share),
+            "the mean, after two rounds": float(schedule.likely_final_share),
+            "the mean, at least": float(schedule.least_final_share),
+        }
+
+    def error_at(self, radius: float) -> float:
+        """The weighted root mean square ℓ_p noise if 99 % of the records lie within this radius.
+
+        Around their centre, in weighted distance. The path of two rounds is assumed, the common
+        one, and that the last ball has about this radius; what clipping takes from the records
+        outside it comes on top.
+        """
+        r = _check.positive("radius", radius)
+        schedule = self.schedule
+        unit = 2 * r / (self.n * schedule.step_strength(float(schedule.likely_final_share)))
+        law = LAWS["euclidean-norm" if schedule.pure else "normal"]
+        return Spread(law, self.dim, np.full(self.dim, unit)).root_mean_square(self.p)[0]
+
+    def errors(self) -> list[tuple[float, float]]:
+        """`error_at` for radii over seven decades up to the magnitude."""
+        assert self.domain.magnitude is not None
+        radii = [self.domain.magnitude * 10.0**power for power in range(-6, 1)]
+        return [(radius, self.error_at(radius)) for radius in radii]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides the release."""
+        fields = {
+            "schema": "muhat.planning.unbounded/1",
+            "domain": self.domain.to_dict(),
+            "privacy": privacy.to_dict(self.privacy),
+            "p": str(self.p),
+            "schedule": self.schedule.to_dict(),
+        }
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, ready for JSON."""
+        return {
+            "schema": "muhat.planning.unbounded/1",
+            "statistic": self.statistic,
+            "mechanism": self.mechanism,
+            "columns": None,
+            "privacy": privacy.to_dict(self.privacy),
+            "neighbors": self.neighbors.value,
+            "n": self.n,
+            "least_n": self.least_n,
+            "p": "inf" if math.isinf(self.p) else self.p,
+            "weights": self.weights.tolist(),
+            "missing": self.missing,
+            "contributions": self.contributions,
+            "domain": self.domain.to_dict(),
+            "rounds": self.rounds,
+            "shares": self.shares,
+            "expected_error": None,
+            "errors": [{"radius": radius, "error": error} for radius, error in self.errors()],
+            "certificate": None,
+            "assumptions": list(self.assumptions),
+            "digest": self.digest,
+        }
+
+    def release(
+        self,
+        data: Any,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+    ) -> Release:
+        """Read the data a few times and release the mean.
+
+        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
+        equal or not; the ledger is charged with the whole promise; then values are read. A
+        failure after the charge keeps the charge.
+        """
+        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
+
+        account = as_ledger(ledger)
+        source = open_records(self.domain, data, columns)
+        check_count(self, source)
+        return carry_out(self, source, account)
+
+    def assuming(self, *sentences: str) -> UnboundedPlan:
+        """The same plan with more assumptions stated."""
+        return replace(self, assumptions=(*self.assumptions, *sentences))
+
+    def describe(self) -> str:
+        """The plan in words and tables."""
+        from muhat.planning.unbounded_display import plan_text
+
+        return plan_text(self)
+
+    def plot(self) -> Any:
+        """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure."""
+        from muhat.planning.unbounded_picture import plan_figure
+
+        return plan_figure(self)
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        from muhat.planning.unbounded_display import plan_html
+
+        return plan_html(self)
+
+
+def plan_unbounded_mean(
+    domain: Reals,
+    *,
+    n: int | None,
+    privacy: Privacy,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    contributions: int = 1,
+    insist: bool = False,
+) -> UnboundedPlan:
+    """Plan the mean of records that nobody has bounded.
+
+    `insist` makes a plan for fewer records than the steps need, too.
+    """
+    if domain.magnitude is None:
+        raise InvalidInput(
+            "magnitude must be given to learn centre and radius: a generous public bound on "
+            f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
+        )
+    if n is None:
+        raise InvalidInput(
+            "n must be public for records in Reals: the ranks of the searches count from it. "
+            "Give n, or bound the records, for instance by mh.Ball or mh.Box."
+        )
+    n = _check.count("n", n)
+    if isinstance(privacy, ApproxDP) and privacy.delta >= 1 / n:
+        warnings.warn(
+            f"delta = {privacy.delta:g} is not below 1/n = {1 / n:.3g}: a mechanism that "
+            "publishes one record in the clear could keep such a promise.",
+            stacklevel=3,
+        )
+    if isinstance(weights, Mapping):
+        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+    scales = np.ones(domain.dim) if weights is None else weight_vector(weights, domain.dim)
+    if weights is not None and domain.dim > LARGEST_WEIGHTED:
+        raise InvalidInput(f"weights are for at most {LARGEST_WEIGHTED} columns in Reals.")
+    contributions = _check.count("contributions", contributions)
+    protection = Protection.of(privacy, Neighbors.SUBSTITUTE, contributions)
+    schedule = Schedule(domain.magnitude, scales, n, protection, isinstance(privacy, PureDP))
+    _check_steps(schedule)
+    plan = UnboundedPlan(
+        domain=domain,
+        n=n,
+        privacy=privacy,
+        p=_check.norm_order(p),
+        weights=scales,
+        contributions=contributions,
+        schedule=schedule,
+        assumptions=_assumptions(domain, n, contributions),
+    )
+    if not schedule.is_enough and not insist:
+        raise InvalidInput(
+            f"n = {n} is too small for {domain.dim} columns and {privacy.describe()}: at least "
+            f"{plan.least_n} records are needed to learn where they lie, "
+            f"{max(plan.least_n - n, 1)} more. Spend more, bound the records (mh.Ball, mh.Box), "
+            "or take the risk of a useless answer at the full cost: insist=True."
+        )
+    return plan
+
+
+def _check_steps(schedule: Schedule) -> None:
+    """Make every kind of step once: what cannot be made is refused before anything is charged."""
+    schedule.search(schedule.limits.radius_cells, schedule.radius_share)
+    schedule.search(sum(schedule.limits.grid), schedule.threshold_share)
+    ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
+    for share in (schedule.center_share, schedule.least_final_share):
+        recipe_in(ball, schedule, share, schedule.weights)
+
+
+def _assumptions(domain: Reals, n: int, contributions: int) -> tuple[str, ...]:
+    records = "one record" if contributions == 1 else f"{contributions} records"
+    return (
+        f"values beyond ±{domain.magnitude:g} are clipped to that",
+        "errors are about the records clipped to the last ball, which is learnt privately",
+        "a missing or non-finite value counts as the centre of that ball",
+        f"n = {n} is public",
+        f"a person contributes at most {records}",
+        "the magnitude, the weights and p were chosen without looking at the data",
+    )

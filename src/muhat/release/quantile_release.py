@@ -1,0 +1,261 @@
+"""Private quantiles: the values, how far their ranks may be off, and intervals for free."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check, privacy
+from muhat.data.grids import UniformGrid
+from muhat.errors import InvalidInput
+from muhat.mechanisms.noisy_search import Comparison, NoisySearch
+from muhat.mechanisms.quantile import Found
+from muhat.privacy import Neighbors, Privacy
+
+Floats = NDArray[np.float64]
+
+SCHEMA = "muhat.quantile/1"
+"""The meaning of an existing field never changes; a new meaning is a new schema."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class QuantileRelease:
+    """Private quantiles of columns and everything that may be said about them.
+
+    `q` is a number or a tuple of them. Arrays are of shape (d,) for one q and (len(q), d) for
+    several, d the number of columns. Nothing here depends on the data except through the noisy
+    counts of the searches, `found`.
+    """
+
+    q: float | tuple[float, ...]
+    columns: tuple[str, ...]
+    grids: tuple[UniformGrid, ...]
+    searches: tuple[tuple[NoisySearch, ...], ...]
+    found: tuple[tuple[Found, ...], ...]
+    privacy: Privacy
+    neighbors: Neighbors
+    n: int | None
+    contributions: int
+    assumptions: tuple[str, ...]
+    plan_digest: str
+    ledger_head: dict[str, Any] | None
+
+    def __post_init__(self) -> None:
+        shapes = {tuple(map(len, rows)) for rows in (self.searches, self.found)}
+        if shapes != {(len(self.columns),) * len(self.fractions)} or not self.columns:
+            raise InvalidInput("a release of quantiles has one search for each of them.")
+        if len(self.grids) != len(self.columns):
+            raise InvalidInput("a release of quantiles has one grid a column.")
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """The quantiles that were asked for, one or more."""
+        return self.q if isinstance(self.q, tuple) else (self.q,)
+
+    @property
+    def statistic(self) -> str:
+        """What was released."""
+        return "quantile"
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism and its noise."""
+        return f"noisy-search ({self.searches[0][0].law.name})"
+
+    @property
+    def cost(self) -> Privacy:
+        """The promise this release was charged with."""
+        return self.privacy
+
+    @property
+    def value(self) -> Floats:
+        """The quantiles, on the grid."""
+        return self._each(lambda grid, _, found: grid.value(found.cell))
+
+    @property
+    def resolution(self) -> Floats:
+        """The step of every column's grid, of shape (d,): values are multiples of it."""
+        return np.array([grid.step for grid in self.grids])
+
+    @property
+    def noise_scale(self) -> Floats:
+        """The standard deviation of the noise of every comparison, in records."""
+        return self._each(lambda _, search, __: search.scale)
+
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """The comparisons that were made and paid for."""
+        return self._each(lambda _, search, __: search.rounds).astype(np.int64)
+
+    def rank_error(
+        self, confidence: float = 0.95, *, simultaneous: bool = False
+    ) -> NDArray[np.int64]:
+        """τ: each value lies between the records of the ranks m − τ and m + τ, m = ⌈q·n⌉.
+
+        The records are those clipped to the bounds and rounded to the grid; ranks below 1 stand
+        for the lower bound and ranks above n for the upper one. With `simultaneous` all hold
+        together at the confidence.
+        """
+        level = self._level(confidence, simultaneous)
+        errors = self._each(lambda _, search, __: search.rank_error(level))
+        return errors.astype(np.int64)
+
+    def interval(
+        self, confidence: float = 0.95, *, simultaneous: bool = False
+    ) -> tuple[Floats, Floats]:
+        """(lower, upper) around the exact quantiles of the clipped records.
+
+        It costs nothing: the noisy counts of the search have been paid for. It is conservative,
+        since its ends are cells that the search has visited, half a step of the grid included.
+        """
+        level = self._level(confidence, simultaneous)
+
+        def end(side: int) -> Callable[[UniformGrid, NoisySearch, Found], float]:
+            def of(grid: UniformGrid, search: NoisySearch, found: Found) -> float:
+                cell = search.enclosing(found.comparisons, level)[side]
+                reached = grid.value(cell) + (side - 0.5) * grid.step
+                return min(max(reached, grid.lower), grid.upper)
+
+            return of
+
+        return self._each(end(0)), self._each(end(1))
+
+    def _level(self, confidence: float, simultaneous: bool) -> float:
+        level = _check.probability("confidence", confidence)
+        # Searches have independent noise: all hold with the product of their levels.
+        return level ** (1 / (len(self.fractions) * len(self.columns))) if simultaneous else level
+
+    def _each(self, what: Callable[[UniformGrid, NoisySearch, Found], float]) -> Floats:
+        values = [
+            [what(*place) for place in zip(self.grids, searches, found, strict=True)]
+            for searches, found in zip(self.searches, self.found, strict=True)
+        ]
+        return np.array(values if isinstance(self.q, tuple) else values[0], np.float64)
+
+    def describe(self) -> str:
+        """How the values were found and what they rest on, in sentences."""
+        from muhat.release.quantile_display import description
+
+        return description(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release as plain data, ready for JSON."""
+        lower, upper = self.interval()
+        return {
+            "schema": SCHEMA,
+            "statistic": self.statistic,
+            "q": list(self.q) if isinstance(self.q, tuple) else self.q,
+            "columns": list(self.columns),
+            "value": self.value.tolist(),
+            "standard_error": None,
+            "rank_error": {"confidence": 0.95, "ranks": self.rank_error().tolist()},
+            "interval": {
+                "confidence": 0.95,
+                "target": "empirical",
+                "lower": lower.tolist(),
+                "upper": upper.tolist(),
+            },
+            "mechanism": self.mechanism,
+            "privacy": privacy.to_dict(self.privacy),
+            "neighbors": self.neighbors.value,
+            "n": self.n,
+            "contributions": self.contributions,
+            "grids": [grid.to_dict() for grid in self.grids],
+            "searches": [[search.to_dict() for search in row] for row in self.searches],
+            "found": [[_found_to_dict(found) for found in row] for row in self.found],
+            "cost": privacy.to_dict(self.cost),
+            "certificate": None,
+            "assumptions": list(self.assumptions),
+            "plan_digest": self.plan_digest,
+            "ledger_head": self.ledger_head,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The release as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> QuantileRelease:
+        """The release that `to_json` wrote; its searches are checked again."""
+        try:
+            fields = json.loads(text)
+            if fields["schema"] != SCHEMA:
+                raise InvalidInput(
+                    f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
+                )
+            q = fields["q"]
+            return cls(
+                q=tuple(q) if isinstance(q, list) else q,
+                columns=tuple(fields["columns"]),
+                grids=tuple(
+                    UniformGrid(grid["lower"], grid["upper"], grid["step"])
+                    for grid in fields["grids"]
+                ),
+                searches=tuple(
+                    tuple(NoisySearch.from_dict(search) for search in row)
+                    for row in fields["searches"]
+                ),
+                found=tuple(
+                    tuple(_found_from_dict(found) for found in row) for row in fields["found"]
+                ),
+                privacy=privacy.from_dict(fields["privacy"]),
+                neighbors=Neighbors.parse(fields["neighbors"]),
+                n=fields["n"],
+                contributions=fields["contributions"],
+                assumptions=tuple(fields["assumptions"]),
+                plan_digest=fields["plan_digest"],
+                ledger_head=fields["ledger_head"],
+            )
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            ArithmeticError,
+            AssertionError,
+            RecursionError,
+        ) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput("the text is not the JSON of muhat's quantiles.") from None
+
+    def __float__(self) -> float:
+        value = self.value
+        if value.size != 1:
+            raise TypeError("only a release of one number is a float")
+        return float(value.flat[0])
+
+    def __repr__(self) -> str:
+        from muhat.release.quantile_display import release_text
+
+        return release_text(self)
+
+    def _repr_html_(self) -> str:
+        from muhat.release.quantile_display import release_html
+
+        return release_html(self)
+
+
+def _found_to_dict(found: Found) -> dict[str, Any]:
+    """The cell, and the noisy counts minus the target on the way to it."""
+    return {
+        "cell": found.cell,
+        "compared": [round_.cell for round_ in found.comparisons],
+        "excess": [round_.excess for round_ in found.comparisons],
+    }
+
+
+def _found_from_dict(fields: dict[str, Any]) -> Found:
+    pairs = zip(fields["compared"], fields["excess"], strict=True)
+    return Found(
+        _check.count("cell", fields["cell"], least=0),
+        tuple(
+            Comparison(_check.count("cell", cell, least=0), _check.real("excess", excess))
+            for cell, excess in pairs
+        ),
+    )

@@ -1,0 +1,104 @@
+"""`muhat quantile` from the shell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from muhat.cli import main
+from muhat.ledger import Ledger
+from muhat.privacy import ZCDP
+
+BOUNDS = ["--lower", "0", "--upper", "1000000"]
+PROMISE = ["--rho", "0.1"]
+
+
+@pytest.fixture
+def salaries(tmp_path):
+    path = tmp_path / "salaries.csv"
+    path.write_text("salary,age\n" + "\n".join(f"{i * 20},{i % 90}" for i in range(5000)) + "\n")
+    return str(path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["quantile", *arguments])
+
+
+def test_the_median_is_printed_with_its_rank_error(salaries):
+    done = run(salaries, "--columns", "salary", "--q", "0.5", *BOUNDS, *PROMISE)
+    assert done.exit_code == 0, done.output
+    assert "rank error" in done.stdout
+    assert "0.1-zCDP · n = 5000" in done.stdout
+    assert "--ledger" in done.stderr
+
+
+def test_json_has_the_documented_keys(salaries):
+    done = run(salaries, "--columns", "salary", *BOUNDS, *PROMISE, "--json")
+    fields = json.loads(done.stdout)
+    for key in (
+        "schema",
+        "value",
+        "standard_error",
+        "interval",
+        "mechanism",
+        "privacy",
+        "neighbors",
+        "n",
+        "columns",
+        "cost",
+        "certificate",
+        "assumptions",
+        "ledger_head",
+        "rank_error",
+    ):
+        assert key in fields
+    assert fields["columns"] == ["salary"]
+    assert abs(fields["value"][0] - 50_000) < 20_000
+
+
+def test_several_quantiles_of_several_columns(salaries):
+    done = run(
+        *(salaries, "--columns", "salary,age", "--q", "0.25,0.75", "--resolution", "1,1"),
+        *("--lower", "0,0", "--upper", "1000000,120", "--epsilon", "5", "--secret-n", "--json"),
+    )
+    fields = json.loads(done.stdout)
+    assert [len(row) for row in fields["value"]] == [2, 2]
+    assert fields["n"] is None
+    assert "5000" not in done.stdout
+
+
+def test_the_account_is_charged(salaries, tmp_path):
+    account = str(tmp_path / "budget.db")
+    Ledger.create(account, budget=ZCDP(rho=0.15), neighbors="substitute")
+    arguments = [salaries, "--columns", "salary", *BOUNDS, *PROMISE, "--ledger", account]
+    assert run(*arguments).exit_code == 0
+    refused = run(*arguments)
+    assert refused.exit_code != 0
+    assert Ledger.open(account).spent == ZCDP(rho=0.1)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        ["--q", "1.5"],
+        ["--q", "half"],
+        ["--lower", "2000000"],
+        ["--resolution", "0"],
+        ["--n", "4999"],
+        ["--n", "5000", "--secret-n"],
+        ["--columns", "salari"],
+        ["--missing", "drop"],
+        ["--epsilon", "1"],
+    ],
+)
+def test_mistakes_are_one_clear_sentence(salaries, bad):
+    done = run(salaries, "--columns", "salary", *BOUNDS, *PROMISE, *bad)
+    assert done.exit_code != 0
+    assert "Traceback" not in done.output
+    assert len(done.stderr.strip().splitlines()) <= 2
+
+
+def test_help_ends_with_an_example():
+    assert "Example: muhat quantile salaries.csv" in run("--help").output

@@ -1,0 +1,268 @@
+"""`mh.quantile`: what it releases, what it refuses, what it charges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.planning import quantiles
+
+PROMISES = [
+    mh.PureDP(epsilon=1.0),
+    mh.ApproxDP(epsilon=1.0, delta=1e-9),
+    mh.ZCDP(rho=0.1),
+    mh.GDP(mu=0.5),
+]
+SURE = 1 - 1e-9
+VALUES = np.random.default_rng(0).permutation(np.arange(20_000))
+
+
+def median(data=VALUES, q=0.5, **options):
+    return mh.quantile(
+        data, q, **{"lower": 0, "upper": 1e5, "privacy": mh.ZCDP(rho=0.1), **options}
+    )
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.kind)
+@pytest.mark.parametrize("n", [20_000, None])
+def test_every_promise_finds_the_median_within_its_rank_error(promise, n):
+    release = median(privacy=promise, n=n)
+    assert abs(float(release) - 9_999) <= release.rank_error(SURE)[0]
+    lower, upper = release.interval(SURE)
+    assert lower[0] <= 9_999 <= upper[0]
+    assert lower[0] <= float(release) <= upper[0]
+    assert release.privacy == release.cost == promise
+    assert release.n == n
+
+
+def test_the_stated_noise_is_that_of_the_theory():
+    """σ = √(T/(2ρ)) with T = ⌈log₂(u + 1)⌉."""
+    release = median(upper=1024, resolution=1)
+    assert release.rounds.tolist() == [11]
+    assert release.noise_scale[0] == pytest.approx(math.sqrt(11 / 0.2))
+    assert median(upper=1023, resolution=1).rounds.tolist() == [10]
+    assert median(upper=1, resolution=1).rounds.tolist() == [1]
+
+
+def test_a_secret_number_of_records_costs_nothing():
+    public, secret = median(), median(n=None)
+    assert secret.noise_scale[0] == pytest.approx(public.noise_scale[0] / 2)
+    assert secret.neighbors is mh.Neighbors.ADD_REMOVE
+    assert secret.to_dict()["n"] is None
+    assert "20000" not in secret.to_json() + repr(secret) + secret.describe()
+
+
+def test_several_quantiles_and_columns_have_the_shape_that_numpy_gives():
+    data = np.column_stack([VALUES, VALUES / 20_000])
+    release = mh.quantile(
+        data, [0.25, 0.5, 0.75], lower=[0, 0], upper=[1e5, 1], privacy=mh.ZCDP(rho=2)
+    )
+    assert release.value.shape == release.rank_error().shape == (3, 2)
+    exact = np.quantile(data, [0.25, 0.5, 0.75], axis=0)
+    allowed = (release.rank_error(SURE) + 2) * np.array([1, 1 / 20_000])
+    assert (np.abs(release.value - exact) <= allowed).all()
+    assert (release.rank_error(simultaneous=True) >= release.rank_error()).all()
+    with pytest.raises(TypeError):
+        float(release)
+
+
+def test_one_quantile_has_one_value_a_column():
+    assert median().value.shape == (1,)
+    assert median(q=[0.5]).value.shape == (1, 1)
+
+
+def test_values_lie_on_the_grid_and_within_the_bounds():
+    release = median(lower=0.05, upper=2e4, resolution=0.1)
+    steps = (release.value - 0.05) / 0.1
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6
+    assert median(upper=100).value[0] == 100
+    assert median(lower=50_000).value[0] == 50_000
+
+
+@pytest.mark.parametrize("where", [0, 41, 100])
+@pytest.mark.parametrize("n", [5_000, None])
+def test_equal_records_have_their_own_value_as_every_quantile(where, n):
+    for q in (0.2, 0.5, 0.8):
+        release = median(np.full(5_000, where), q, upper=100, resolution=1, n=n)
+        assert float(release) == where
+
+
+def test_missing_values_count_as_the_middle_or_are_left_out():
+    data = np.concatenate([np.full(3_000, 10.0), np.full(7_000, np.nan)])
+    assert float(median(data, upper=100, resolution=1)) == 50
+    kept = median(data, upper=100, resolution=1, n=None, missing="drop")
+    assert float(kept) == 10
+    assert any("middle of the bounds" in line for line in median(data).assumptions)
+
+
+def test_infinite_values_count_as_missing():
+    data = np.concatenate([np.full(3_000, -np.inf), np.full(7_000, np.inf)])
+    assert float(median(data, upper=100, resolution=1)) == 50
+
+
+def test_a_single_record_is_enough_to_ask():
+    assert 0 <= float(median(np.array([3.0]))) <= 1e5
+    assert 0 <= float(median(np.zeros(0), n=None)) <= 1e5
+
+
+def test_tables_and_files_give_the_same_columns(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    table = pa.table({"age": VALUES, "name": ["x"] * len(VALUES)})
+    pa.parquet.write_table(table, tmp_path / "people.parquet")
+    for data in (table, tmp_path / "people.parquet", {"age": VALUES}):
+        release = mh.quantile(
+            data, 0.5, columns=["age"], lower=0, upper=1e5, privacy=mh.ZCDP(rho=0.1)
+        )
+        assert release.columns == ("age",)
+        assert abs(float(release) - 9_999) <= release.rank_error(SURE)[0]
+
+
+def test_contributions_widen_the_noise():
+    assert median(contributions=5).noise_scale[0] == pytest.approx(5 * median().noise_scale[0])
+
+
+def test_the_ledger_is_charged_once_and_before_reading(tmp_path, monkeypatch):
+    from muhat.data import grid_counts
+
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1.0), neighbors="substitute")
+    release = median(q=[0.1, 0.5], ledger=ledger)
+    (entry,) = ledger.entries()
+    assert entry.plan_digest == release.plan_digest
+    assert ledger.spent == mh.ZCDP(rho=0.1)
+    assert release.ledger_head == ledger.head.to_dict()
+
+    def broken(*_, **__):
+        raise SourceFailed("the charge stays")
+
+    monkeypatch.setattr(grid_counts, "count_windows", broken)
+    with pytest.raises(SourceFailed):
+        median(ledger=ledger)
+    assert ledger.spent == mh.ZCDP(rho=0.2)
+    with pytest.raises(mh.BudgetExceeded):
+        median(ledger=ledger, privacy=mh.ZCDP(rho=5.0))
+    assert len(list(ledger.entries())) == 2
+
+
+def test_a_refusal_charges_nothing(tmp_path):
+    ledger = mh.Ledger.create(tmp_path / "b.db", budget=mh.ZCDP(rho=1.0), neighbors="substitute")
+    for bad in ({"lower": 2e5}, {"n": 19_999}, {"q": 1.5}, {"resolution": -1}, {"columns": [3]}):
+        with pytest.raises(InvalidInput):
+            median(ledger=ledger, **bad)
+    assert list(ledger.entries()) == []
+
+
+def test_a_change_of_length_after_counting_is_noticed(monkeypatch):
+    from muhat.data import grid_counts
+    from muhat.data.grid_counts import WindowCounts
+
+    count = grid_counts.count_windows
+    monkeypatch.setattr(
+        grid_counts,
+        "count_windows",
+        lambda *a, **k: [WindowCounts(t.before, t.counts, t.total + 1) for t in count(*a, **k)],
+    )
+    with pytest.raises(DataChanged):
+        median()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"q": 0},
+        {"q": 1},
+        {"q": -0.1},
+        {"q": float("nan")},
+        {"q": []},
+        {"q": "half"},
+        {"q": [0.5, 1.0]},
+        {"q": np.full((2, 2), 0.5)},
+        {"lower": 1e5},
+        {"lower": 1e6},
+        {"lower": float("nan")},
+        {"upper": float("inf")},
+        {"upper": None},
+        {"upper": [1e5]},
+        {"lower": [], "upper": []},
+        {"lower": [0, 0], "upper": [1, 1]},
+        {"resolution": 0},
+        {"resolution": -1.0},
+        {"resolution": float("nan")},
+        {"resolution": 1e-9},
+        {"resolution": [1, 1]},
+        {"privacy": None},
+        {"privacy": 0.5},
+        {"n": 0},
+        {"n": 19_999},
+        {"n": 2.5},
+        {"missing": "drop"},
+        {"missing": "zero"},
+        {"contributions": 0},
+        {"columns": ["a", "b"]},
+        {"data": "/no/such/file.csv"},
+        {"data": np.zeros(0)},
+        {"data": np.zeros((5, 2))},
+        {"data": np.array(["a"])},
+        {"privacy": mh.ZCDP(rho=1e-60)},
+    ],
+    ids=repr,
+)
+def test_bad_arguments_are_refused(bad):
+    with pytest.raises(InvalidInput):
+        median(**bad)
+
+
+def test_no_data_value_is_in_anything_that_comes_out():
+    """A canary far from every grid point and noisy count is in no text, JSON or HTML."""
+    canary = 31_234.5678
+    release = median(np.full(500, canary), upper=1e6, resolution=100, n=None)
+    texts = [repr(release), release.to_json(), release._repr_html_(), release.describe()]
+    assert not any("31234.5678" in text or "31,234" in text for text in texts)
+    assert not any(" 500" in text for text in texts[:1])
+
+
+def test_a_release_survives_json():
+    release = median(q=[0.1, 0.9], n=None, privacy=mh.PureDP(epsilon=1))
+    text = release.to_json()
+    again = mh.QuantileRelease.from_json(text)
+    assert again.to_json() == text
+    assert repr(again) == repr(release)
+    assert (again.rank_error(0.99) == release.rank_error(0.99)).all()
+    for bad in ("{}", "[]", "x", text.replace("muhat.quantile/1", "muhat.quantile/9")):
+        with pytest.raises(InvalidInput):
+            mh.QuantileRelease.from_json(bad)
+
+
+def test_the_digest_knows_every_argument():
+    base = {"q": 0.5, "resolution": 1, "n": None}
+    variants = [
+        {},
+        {"q": 0.4},
+        {"resolution": 2},
+        {"missing": "drop"},
+        {"contributions": 2},
+        {"upper": 2e5},
+        {"privacy": mh.GDP(mu=0.5)},
+        {"n": 20_000},
+    ]
+    digests = {median(**{**base, **variant}).plan_digest for variant in variants}
+    assert len(digests) == len(variants)
+
+
+def test_a_release_reads_well():
+    release = median(q=[0.25, 0.5])
+    assert "Private quantiles · 0.1-zCDP · n = 20000" in repr(release)
+    assert "rank error (95 %)" in repr(release)
+    assert "noisy comparisons" in release.describe()
+    assert "<table>" in release._repr_html_()
+    assert any("n was counted" in line for line in release.assumptions)
+
+
+def test_more_quantiles_than_a_thousand_are_refused():
+    with pytest.raises(InvalidInput):
+        median(q=[0.5] * (quantiles.MOST_QUANTILES + 1))
