@@ -119,6 +119,23 @@ def silence(monkeypatch):
         monkeypatch.setattr(f"muhat.noise.rounded_{name}", lambda dim: np.zeros(dim, np.int64))
 
 
+class Served:
+    """A sampler that hands out given integers, so many at a time as it is asked for."""
+
+    def __init__(self, integers):
+        self.integers = list(integers)
+
+    def __call__(self, dim):
+        given, self.integers = self.integers[:dim], self.integers[dim:]
+        assert len(given) == dim
+        small = all(abs(entry) < 1 << 62 for entry in given)
+        return np.array(given, np.int64 if small else object)
+
+    @property
+    def is_empty(self):
+        return not self.integers
+
+
 def chain_of(error):
     """The exception and everything that hangs on it."""
     found, waiting = [], [error]

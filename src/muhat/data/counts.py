@@ -7,6 +7,7 @@ than `largest` (no total can overflow then) as that. Both move by at most one if
 
 from __future__ import annotations
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -101,12 +102,12 @@ class SparseHistogram(Histogram):
     def margins(self, sets: Iterable[Axes]) -> dict[Axes, Table]:
         """Sums of the counts that are given."""
         wanted = checked_sets(self.cells, sets)
-        try:
-            codes, counts = self._read()
-        except Exception:
-            raise SourceFailed(
-                "the histogram could not be read to the end. The charge stays."
-            ) from None
+        read = None
+        with contextlib.suppress(Exception):  # raised outside, where nothing of it hangs on
+            read = self._read()
+        if read is None:
+            raise SourceFailed("the histogram could not be read to the end. The charge stays.")
+        codes, counts = read
         tables = {}
         for each in wanted:
             shape = [self.cells[axis] for axis in each]

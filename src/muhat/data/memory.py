@@ -253,5 +253,5 @@ def real_number(value: object) -> float:
         return float(value)
     except OverflowError:
         return math.copysign(sys.float_info.max, 1 if value > 0 else -1)  # type: ignore[operator]
-    except ValueError:
+    except Exception:  # a signalling not-a-number, or what a subclass does; it may quote the value
         return math.nan

@@ -15,6 +15,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.exact_product import Integers
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.residual_fit import fit_residuals
+from muhat.mechanisms.residual_query import ResidualQuery
 from muhat.mechanisms.strategy_query import Floats, Margins, fit_strategy
 from muhat.mechanisms.streaming import PrefixQuery
 from muhat.mechanisms.table_marginals import TableMarginals
@@ -23,8 +24,10 @@ from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.linear_map import LinearMap
+from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import Multiple
 from muhat.workloads.residuals import MarginalFactorization
+from muhat.workloads.stack import Scaled
 from muhat.workloads.toeplitz import SquareRootStrategy
 
 WEAKEST = 1 << 200
@@ -93,8 +96,18 @@ class LinearRecipe:
 
     @property
     def decoder(self) -> LinearMap | Floats | None:
-        """What takes the noise to the answers; None where it is not a matrix at hand."""
+        """What takes the noise to the answers, up to `unit`; None where no matrix is at hand."""
+        if isinstance(self.query, ResidualQuery):
+            return self.query.decoder
         return None if isinstance(self.query, TableMarginals) else self.factorization.decoder
+
+    @property
+    def unit(self) -> float:
+        """The scale of the noise that the decoder takes to the answers."""
+        deviations = self.factorization.standard_deviations
+        if isinstance(self.query, ResidualQuery) or not deviations.any():
+            return 1.0
+        return float(self.query.scales.max() / deviations.max())
 
     def run(self, margins: Margins, total: int | None) -> Floats:
         """The noisy answers for exact counts, of shape (m,)."""
@@ -121,5 +134,9 @@ def _query(factorization: Factorization, law: Law, arguments: dict[str, Any]) ->
             raise InvalidInput(
                 "a prefix this long has normal noise alone: use ApproxDP, ZCDP or GDP."
             )
-        return PrefixQuery.fit(strategy.shape[1], **arguments)
+        workload = factorization.workload
+        factor = workload.factor if isinstance(workload, Scaled) else 1.0
+        if not isinstance(workload.inner if isinstance(workload, Scaled) else workload, Prefix):
+            raise AssertionError("running sums answer a prefix, or a multiple of it")
+        return PrefixQuery.fit(strategy.shape[1], factor=factor, **arguments)
     return fit_strategy(factorization, law, **arguments)

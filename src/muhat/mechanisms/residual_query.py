@@ -30,9 +30,11 @@ from muhat.mechanisms import residual_sensitivity
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
+from muhat.workloads.cells import writable
 from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes, closure
 from muhat.workloads.residual_tables import assembled, centred, rows_of, summed
+from muhat.workloads.residuals import ResidualDecoder
 
 Integers = NDArray[Any]
 
@@ -163,9 +165,23 @@ class ResidualQuery:
         return np.sqrt(squares) * np.abs(self.table_weights)
 
     @property
+    def decoder(self) -> ResidualDecoder:
+        """What takes noise of unit scale on the strategy to the answers, c_A = (m_A·Πn/2^54)²."""
+        lengths = [
+            math.ldexp(multiplier, -FRACTION_BITS) * math.prod(self.cells[axis] for axis in axes)
+            for axes, multiplier in zip(self.subsets, self.multipliers, strict=True)
+        ]
+        weights = np.array(self.table_weights)
+        return ResidualDecoder(
+            self.cells, self.tables, weights, self.subsets, np.array(lengths) ** 2
+        )
+
+    @property
     def scales(self) -> Floats:
         """The scale of the noise on every answer, of shape (m,): deviations at unit variance."""
-        return np.repeat(self.table_scales, rows_of(self.cells, self.tables))
+        rows = rows_of(self.cells, self.tables)
+        writable("the answers", sum(rows))
+        return np.repeat(self.table_scales, rows)
 
     def standard_deviations(self, law: Law) -> Floats:
         """The standard deviation of every answer, of shape (m,), with noise of this law."""

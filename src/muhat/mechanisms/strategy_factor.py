@@ -176,6 +176,8 @@ class MatrixFactor:
         """G⁺·values = Q·T⁻ᵀ·values/scale."""
         from scipy.linalg import solve_triangular
 
+        if not len(values):
+            return np.zeros((self.shape[1], values.shape[1]))
         orthonormal, triangle = self._factors
         solved = solve_triangular(triangle, values / self.scale, trans="T", check_finite=False)
         return np.asarray(orthonormal @ solved)

@@ -108,8 +108,8 @@ class StrategyQuery:
         values = values.reshape([factor.shape[0] for factor in self.factors])
         for axis, factor in enumerate(self.factors):
             moved = np.moveaxis(values, axis, 0)
-            undone = factor.undo(moved.reshape(len(moved), -1))
-            values = np.moveaxis(undone.reshape(-1, *moved.shape[1:]), 0, axis)
+            undone = factor.undo(moved.reshape(len(moved), math.prod(moved.shape[1:])))
+            values = np.moveaxis(undone.reshape(factor.shape[1], *moved.shape[1:]), 0, axis)
         cells = values.reshape(-1)
         answers = self.workload @ cells
         if self.offset is None:
@@ -192,8 +192,18 @@ def strategy_parts(strategy: LinearMap | Floats, scale: float = 1.0) -> list[Par
             return strategy_parts(first, scale) + [
                 part for other in others for part in strategy_parts(other)
             ]
-    dense = strategy.dense() if isinstance(strategy, LinearMap) else strategy
-    return [dense * scale]
+    if isinstance(strategy, np.ndarray):
+        return [strategy * scale]
+    return [_full_rank(strategy.dense()) * scale]
+
+
+def _full_rank(strategy: Floats) -> Floats:
+    """A strategy with the same inner products of columns, and no row that follows from others."""
+    _, sizes, rows = np.linalg.svd(strategy, full_matrices=False)
+    rank = int(np.sum(sizes > sizes.max(initial=0.0) * max(strategy.shape) * 2.0**-50))
+    if rank == len(strategy):
+        return strategy
+    return np.asarray(sizes[:rank, None] * rows[:rank])
 
 
 def _filled(
@@ -202,7 +212,9 @@ def _filled(
     """Integer factors, a multiplier and fractional bits that fill the room, and just that."""
     matrices = [(at, part) for at, part in enumerate(parts) if isinstance(part, np.ndarray)]
     trial: list[StrategyFactor] = [
-        rounded_factor(part, 2.0**MATRIX_BITS) if isinstance(part, np.ndarray) else part
+        rounded_factor(part, 2.0**MATRIX_BITS / _peak(part))
+        if isinstance(part, np.ndarray)
+        else part
         for part in parts
     ]
     reach = float(_reach(trial, norm, apart=apart))
@@ -212,11 +224,19 @@ def _filled(
         return tuple(trial), int(_enough(room / reach)), 0
     # The first matrix takes the scale that fills the room; the others keep all their bits.
     fraction_bits = MATRIX_BITS * (len(matrices) - 1)
-    scale = _enough(room / reach * 2.0 ** (MATRIX_BITS + fraction_bits))
-    multiplier = math.ceil(scale / LARGEST_SCALE)
+    steps = _enough(room / reach * 2.0 ** (MATRIX_BITS + fraction_bits))
+    multiplier = math.ceil(steps / LARGEST_SCALE)
     at, first = matrices[0]
-    trial[at] = rounded_factor(first, scale / multiplier)
+    trial[at] = rounded_factor(first, steps / multiplier / _peak(first))
     return tuple(trial), multiplier, fraction_bits
+
+
+def _peak(matrix: Floats) -> float:
+    """A power of two between the largest entry and twice that: 1 for most strategies.
+
+    Columns that must be near each other may be long, if the number of records is public.
+    """
+    return math.ldexp(1.0, math.frexp(float(np.abs(matrix).max(initial=0.5)))[1])
 
 
 def _reach(factors: Sequence[StrategyFactor], norm: float, *, apart: bool) -> Fraction:

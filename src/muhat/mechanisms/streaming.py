@@ -155,7 +155,8 @@ def _log2(value: Fraction) -> float:
 class PrefixQuery:
     """All running sums of a histogram of n cells at once.
 
-    `strength_squared` is μ² for one of `contributions` records of a person added or removed.
+    `strength_squared` is μ² for one of `contributions` records of a person added or removed. The
+    answers come out multiplied by `factor`, as everything that follows the noise.
 
     >>> query = PrefixQuery(1000, strength_squared=Fraction(1, 5))
     >>> query.answers(np.ones(1000, int)).shape
@@ -165,6 +166,7 @@ class PrefixQuery:
     size: int
     strength_squared: Fraction
     contributions: int = 1
+    factor: float = 1.0
 
     def __post_init__(self) -> None:
         _check.count("cells", self.size, most=LARGEST_SIZE)
@@ -176,12 +178,18 @@ class PrefixQuery:
 
     @classmethod
     def fit(
-        cls, size: int, *, strength_squared: Fraction, neighbors: Neighbors, contributions: int
+        cls,
+        size: int,
+        *,
+        strength_squared: Fraction,
+        neighbors: Neighbors,
+        contributions: int,
+        factor: float = 1.0,
     ) -> PrefixQuery:
         """The query for a promise; a record that is replaced moves two columns, √2 as far."""
         if neighbors is Neighbors.SUBSTITUTE:
             strength_squared *= Fraction((1 << 60) - 1, 1 << 61)
-        return cls(size, strength_squared, contributions)
+        return cls(size, strength_squared, contributions, factor)
 
     @cached_property
     def noise(self) -> RunningNoise:
@@ -202,7 +210,7 @@ class PrefixQuery:
     @cached_property
     def scales(self) -> Floats:
         """The standard deviation of the noise on every answer, of shape (n,)."""
-        return self.noise.standard_deviations[:, 0]
+        return self.noise.standard_deviations[:, 0] * abs(self.factor)
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """How far neighbours' y = F·D⁻¹·q lie apart at most, in units of 2^−54.
@@ -218,10 +226,11 @@ class PrefixQuery:
         return moved * (1 << FRACTION_BITS)
 
     def answers(self, counts: ArrayLike, source: Words = system_words) -> Floats:
-        """x₀ + … + x_t plus noise, for t < n, from whole numbers x of shape (n,)."""
+        """factor·(x₀ + … + x_t + noise), for t < n, from whole numbers x of shape (n,)."""
         exponent = self.noise.exponents[0]
         sums = _running(np.asarray(counts), self.size, -exponent)
-        return np.ldexp((sums + self.noise.draw(source)[:, 0]).astype(np.float64), exponent)
+        noisy = (sums + self.noise.draw(source)[:, 0]).astype(np.float64)
+        return np.asarray(np.ldexp(noisy, exponent) * self.factor)
 
     def release(
         self,
@@ -234,7 +243,7 @@ class PrefixQuery:
 
     def to_dict(self) -> dict[str, Any]:
         """For a plan's digest."""
-        return self.noise.to_dict()
+        return {**self.noise.to_dict(), "factor": self.factor.hex()}
 
 
 def _running(counts: NDArray[Any], size: int, shift: int) -> NDArray[Any]:

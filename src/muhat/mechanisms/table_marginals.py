@@ -25,6 +25,7 @@ from muhat.mechanisms.residual_query import Integers, checked_margins, decoded
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
+from muhat.workloads.cells import writable
 from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
@@ -120,7 +121,9 @@ class TableMarginals:
     @property
     def scales(self) -> Floats:
         """The scale of the noise on every answer, of shape (m,): deviations at unit variance."""
-        return np.repeat(self.table_scales, rows_of(self.cells, self.tables))
+        rows = rows_of(self.cells, self.tables)
+        writable("the answers", sum(rows))
+        return np.repeat(self.table_scales, rows)
 
     def standard_deviations(self, law: Law) -> Floats:
         """The standard deviation of every answer, of shape (m,), with noise of this law."""

@@ -76,15 +76,12 @@ class QueryPlan:
     @cached_property
     def noise(self) -> AnswerNoise:
         """The noise on the answers."""
-        deviations = self.factorization.standard_deviations
-        scales = self.recipe.query.scales
-        unit = float(scales.max() / deviations.max()) if deviations.any() else 0.0
         return AnswerNoise(
             self.recipe.law,
-            scales,
+            self.recipe.query.scales,
             self.factorization.is_diagonal,
             self.recipe.decoder,
-            unit,
+            self.recipe.unit,
         )
 
     @cached_property

@@ -37,6 +37,10 @@ class AnswerNoise:
     decoder: LinearMap | Floats | None = None
     unit: float = 1.0
 
+    def __post_init__(self) -> None:
+        if self.scales.ndim != 1 or not (self.scales >= 0).all() or np.isinf(self.scales).any():
+            raise InvalidInput("the scales of noise are finite numbers of at least 0.")
+
     @property
     def standard_error(self) -> Floats:
         """The standard deviation of every answer, of shape (m,)."""

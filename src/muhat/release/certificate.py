@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from muhat import _check
 from muhat.bounds import LowerBound
 
 
@@ -87,13 +88,14 @@ class Certificate:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Certificate:
         """The certificate that `to_dict` described."""
+        power = fields["power_error"]
         return cls(
-            fields["metric"],
-            float(fields["p"]),
-            float(fields["error"]),
-            fields["method"],
+            str(fields["metric"]),
+            _check.norm_order(float(fields["p"])),
+            _check.real("error", fields["error"]),
+            str(fields["method"]),
             tuple(LowerBound.from_dict(bound) for bound in fields["bounds"]),
-            fields["power_error"],
+            None if power is None else _check.real("power_error", power),
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
+from muhat.release.query_release import refuse_constant
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.release import Release
 
@@ -37,6 +38,12 @@ class GroupRelease:
     def __post_init__(self) -> None:
         if not self.releases or len(self.groups) != len(self.releases):
             raise InvalidInput("a release of groups has one release for each of them.")
+        if not isinstance(self.by, str) or not all(
+            isinstance(group, str | int | float) for group in self.groups
+        ):
+            raise InvalidInput("a release of groups names a column and its categories.")
+        if {release.columns for release in self.releases} != {self.columns}:
+            raise InvalidInput("all groups have the means of the same columns.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -113,7 +120,7 @@ class GroupRelease:
     def from_json(cls, text: str) -> GroupRelease:
         """The release that `to_json` wrote."""
         try:
-            fields = json.loads(text)
+            fields = json.loads(text, parse_constant=refuse_constant)
             if fields["schema"] != SCHEMA:
                 raise ValueError
             releases = [Release.from_json(json.dumps(one)) for one in fields["releases"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,11 @@ Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.queries/1"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """ValueError for NaN and infinities, which JSON does not have."""
+    raise ValueError
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -50,6 +55,12 @@ class QueryRelease:
     def __post_init__(self) -> None:
         if self.value.shape != (self.workload.shape[0],) or not np.isfinite(self.value).all():
             raise InvalidInput("a release has one finite answer a query.")
+        if self.noise.scales.shape != self.value.shape:
+            raise InvalidInput("a release has one standard error an answer.")
+        self.attributes.require(self.workload.cells)
+        _check.count("contributions", self.contributions)
+        if self.n is not None:
+            _check.count("n", self.n, least=0)
 
     @property
     def cost(self) -> Privacy:
@@ -151,7 +162,7 @@ class QueryRelease:
     def from_json(cls, text: str) -> QueryRelease:
         """The release that `to_json` wrote; the covariance is not kept, standard errors are."""
         try:
-            fields = json.loads(text)
+            fields = json.loads(text, parse_constant=refuse_constant)
             if fields["schema"] != SCHEMA:
                 raise InvalidInput(
                     f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
@@ -163,15 +174,15 @@ class QueryRelease:
                 attributes=Attributes(
                     tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
                 ),
-                mechanism=fields["mechanism"],
+                mechanism=str(fields["mechanism"]),
                 privacy=privacy.from_dict(fields["privacy"]),
                 neighbors=Neighbors.parse(fields["neighbors"]),
                 n=fields["n"],
                 contributions=fields["contributions"],
                 noise=AnswerNoise.from_dict(fields["noise"]),
                 certificate=None if certificate is None else Certificate.from_dict(certificate),
-                assumptions=tuple(fields["assumptions"]),
-                plan_digest=fields["plan_digest"],
+                assumptions=tuple(map(str, fields["assumptions"])),
+                plan_digest=str(fields["plan_digest"]),
                 ledger_head=fields["ledger_head"],
             )
         except (

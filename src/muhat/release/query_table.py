@@ -42,6 +42,17 @@ class Attributes:
             return cls(("cell",))
         return cls(tuple(f"attribute {axis}" for axis in range(len(cells))))
 
+    def require(self, cells: tuple[int, ...]) -> None:
+        """InvalidInput unless there is a name an axis, and a label a category or none at all."""
+        sizes = tuple(len(labels) for labels in self.labels)
+        texts = [*self.names, *(label for labels in self.labels for label in labels)]
+        if (
+            len(self.names) != len(cells)
+            or sizes not in ((), cells)
+            or not all(isinstance(text, str) for text in texts)
+        ):
+            raise InvalidInput("a release names every attribute, and all of its categories.")
+
     def label(self, axis: int, codes: NDArray[np.int64]) -> NDArray[Any]:
         """The labels of codes along an axis."""
         if not self.labels:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
+LEAST_BESIDE = 2.0**-200
+
+
 def certify(plan: StreamPlan) -> Certificate:
     """The error of all answers together, and the lower bounds.
 
@@ -59,12 +62,18 @@ def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str
 
 
 def _body_floor(plan: StreamPlan) -> float:
-    """A floor of Γ_p of what one event can add or take away, on the grid."""
-    lower = [math.ldexp(g.lower, g.exponent) for g in plan.grids]
-    upper = [math.ldexp(g.upper, g.exponent) for g in plan.grids]
-    if len(lower) == 1:
-        return max(abs(lower[0]), abs(upper[0]))
-    return smallest_ellipsoid(Box(lower, upper), plan.p, "symmetric").floor
+    """A floor of Γ_p of what one event can add or take away, on the grid.
+
+    In units of the largest coordinate; those beyond floats beside it are left out, which only
+    lowers Γ_p.
+    """
+    _, unit = math.frexp(max(math.ldexp(g.reach, g.exponent) for g in plan.grids))
+    seen = [g for g in plan.grids if math.ldexp(g.reach, g.exponent - unit) > LEAST_BESIDE]
+    if len(seen) == 1:
+        return math.ldexp(seen[0].reach, seen[0].exponent)
+    lower = [math.ldexp(g.lower, g.exponent - unit) for g in seen]
+    upper = [math.ldexp(g.upper, g.exponent - unit) for g in seen]
+    return math.ldexp(smallest_ellipsoid(Box(lower, upper), plan.p, "symmetric").floor, unit)
 
 
 def counter_text(counter: PrefixCounter) -> str:

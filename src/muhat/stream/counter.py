@@ -105,6 +105,11 @@ def plan_counter(
         Grid.between(low, high, unit_exponent(reach, share, strength, contributions))
         for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
     )
+    if not all(grid.reach for grid in grids):
+        raise InvalidInput(
+            "the promise is too strong for exact arithmetic: the noise would be more than 10^11 "
+            "times the largest event. Choose a larger epsilon, rho or mu."
+        )
     noise = RunningNoise(
         size,
         tuple(grid.exponent for grid in grids),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,13 +60,13 @@ class Grid:
 
     def place(self, value: Any) -> int:
         """The integer of one pushed number; what is not a number at all is InvalidInput."""
+        number = value if type(value) is float else as_float(value)
+        if not math.isfinite(number):
+            return self.center
         try:
-            number = value if type(value) is float else as_float(value)
-            if not math.isfinite(number):
-                return self.center
             return min(max(round(math.ldexp(number, -self.exponent)), self.lower), self.upper)
         except OverflowError:
-            return self.upper if value > 0 else self.lower
+            return self.upper if number > 0 else self.lower
 
     def place_all(self, values: NDArray[np.float64]) -> Integers:
         """The integers of many floats at once, the same as `place` gives."""
@@ -75,21 +77,33 @@ class Grid:
 
 
 def as_float(value: Any) -> float:
-    """A real number of any kind as a float, NaN for a missing one; else InvalidInput."""
+    """A real number of any kind as the nearest float, NaN for a missing one; else InvalidInput.
+
+    The type alone decides what is refused: a number that cannot be read is a missing one.
+    """
     if value is None or type(value).__name__ in _MISSING:
         return math.nan
-    if isinstance(value, str | bytes) or (
-        isinstance(value, Complex) and not isinstance(value, Real)
-    ):
-        raise _not_a_number(value)
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise _not_a_number(value)
+    if not _is_number(value):
+        raise InvalidInput(f"a push must be a number; got {type(value).__name__}.")
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.nan if np.ma.getmaskarray(value)[()] else value.data
     try:
         return float(value)
-    except ValueError:
-        return math.nan  # a signalling NaN of the decimal module
-    except TypeError:
-        raise _not_a_number(value) from None
+    except Exception as error:  # of whatever the object does; it may quote the number
+        if isinstance(error, OverflowError) and isinstance(value, Real):
+            return math.copysign(sys.float_info.max, 1 if value > 0 else -1)  # type: ignore[operator]
+        return math.nan
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a type is one of real numbers; text and times have floats of their own."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "biuf"
+    if isinstance(value, str | bytes | bytearray | np.datetime64 | np.timedelta64):
+        return False
+    if isinstance(value, Complex) and not isinstance(value, Real):
+        return False
+    return hasattr(type(value), "__float__")
 
 
 def as_floats(values: Any, dim: int | None) -> NDArray[np.float64]:
@@ -97,11 +111,13 @@ def as_floats(values: Any, dim: int | None) -> NDArray[np.float64]:
 
     Integers beyond the floats become the largest float of their sign: they are clipped anyway.
     """
-    try:
-        masked = isinstance(values, np.ma.MaskedArray)
-        array = values.astype(np.float64).filled(np.nan) if masked else np.asarray(values)
-    except (TypeError, ValueError):
-        raise InvalidInput("pushes must be numbers in rows of the same length.") from None
+    array = None
+    for dtype in (None, object):
+        if array is None:
+            with contextlib.suppress(Exception):  # of numpy, or of an object among the values
+                array = np.asarray(_without_masks(values), dtype)
+    if array is None:
+        raise InvalidInput("pushes must be numbers in rows of the same length.")
     shape = "(k,)" if dim is None else f"(k, {dim})"
     if array.ndim != (1 if dim is None else 2) or (dim is not None and array.shape[1] != dim):
         raise InvalidInput(f"pushes must have shape {shape}; got {array.shape}.")
@@ -110,18 +126,16 @@ def as_floats(values: Any, dim: int | None) -> NDArray[np.float64]:
             return array.astype(np.float64)
     if array.dtype.kind != "O":
         raise InvalidInput(f"pushes must be numbers; got an array of {array.dtype}.")
-    return np.array([_finite(value) for value in array.ravel()], np.float64).reshape(array.shape)
+    return np.array([as_float(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 
-def _finite(value: Any) -> float:
-    try:
-        return as_float(value)
-    except OverflowError:
-        return math.copysign(np.finfo(np.float64).max, 1 if value > 0 else -1)
-
-
-def _not_a_number(value: Any) -> InvalidInput:
-    return InvalidInput(f"a push must be a number; got {type(value).__name__}.")
+def _without_masks(values: Any) -> Any:
+    """The same with NaN where numpy's masks say that nothing is: it would warn of each."""
+    if isinstance(values, list | tuple):
+        return [_without_masks(value) for value in values]
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biufO":
+        return np.ma.filled(values.astype(object), np.nan)[()]
+    return values
 
 
 def bounds_of(lower: Any, upper: Any) -> tuple[Sequence[tuple[Fraction, Fraction]], bool]:

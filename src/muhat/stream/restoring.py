@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 from muhat.errors import InvalidInput
 from muhat.stream.counter import PrefixCounter
@@ -29,7 +30,8 @@ def restore(
     `claims` is the folder where restored states are noted, by default that of the file. The file
     is removed once it is claimed. A second claim, of a copy too, is InvalidInput.
     """
-    location = locate(path)
+    # A link is another name of the same state, whose claims are where the state is.
+    location = Path(os.path.realpath(locate(path)))
     folder = location.parent if claims is None else locate(claims)
     state = read(location)
     claim = folder / f".muhat-claimed-{state.identity}"

@@ -131,7 +131,14 @@ def from_dict(fields: Mapping[str, Any]) -> Workload:
         if workload.kind == kind:
             try:
                 return workload.from_fields(dict(fields))
-            except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            except (
+                LookupError,
+                TypeError,
+                ValueError,
+                AttributeError,
+                ArithmeticError,
+                RecursionError,
+            ) as error:
                 if isinstance(error, InvalidInput):
                     raise
                 raise InvalidInput(f"the fields of a {kind} workload are incomplete.") from None

@@ -16,6 +16,7 @@ from muhat.ellipsoids.moment_floors import gram_floor
 from muhat.ellipsoids.verification import UNIT, gamma
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
+from muhat.workloads.cells import writable
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.gram_factors import gram_roundings
@@ -118,6 +119,7 @@ def total_length(W: Workload) -> float:
     """At least ‖W·1‖."""
     if isinstance(W, Kron):
         return math.prod(total_length(factor) for factor in W.factors) * (1 + 1e-14)
+    writable("the histogram", W.shape[1])
     ones = np.ones(W.shape[1])
     answers = W.apply(ones)
     size = float(W.row_norms().max()) * math.sqrt(W.shape[1] * len(answers))

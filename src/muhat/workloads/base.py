@@ -65,7 +65,7 @@ class Workload(LinearMap):
     def __mul__(self, factor: Any) -> Workload:
         from muhat.workloads.stack import Scaled
 
-        return Scaled(factor, self) if isinstance(factor, Real) else NotImplemented
+        return Scaled(float(factor), self) if isinstance(factor, Real) else NotImplemented
 
     __rmul__ = __mul__
 

@@ -15,7 +15,8 @@ from muhat.workloads.cells import product, sizes
 from muhat.workloads.linear_map import Floats
 
 LARGEST_ENTRY, LEAST_ENTRY = 1e150, 1e-150
-"""Squares of entries must stay floats."""
+LEAST_BESIDE = 1e-100
+"""Squares of entries must stay floats, and beside each other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -145,13 +146,19 @@ def check_entries(entries: NDArray[Any]) -> None:
     """Refuse entries that are not finite, all zero, or whose squares leave the floats."""
     if not np.isfinite(entries).all():
         raise InvalidInput("the matrix must be finite; it holds NaN or infinity.")
-    largest = float(np.max(np.abs(entries), initial=0.0))
-    if largest == 0:
+    sizes = np.abs(entries[entries != 0])
+    if not sizes.size:
         raise InvalidInput("the matrix must ask for something; every entry is 0.")
+    least, largest = float(sizes.min()), float(sizes.max())
     if not LEAST_ENTRY <= largest <= LARGEST_ENTRY:
         raise InvalidInput(
             f"the largest entry of the matrix must lie between {LEAST_ENTRY:g} and "
             f"{LARGEST_ENTRY:g}; got {largest:g}."
+        )
+    if least < LEAST_BESIDE * largest:
+        raise InvalidInput(
+            f"the entries of the matrix must be 0, or at least {LEAST_BESIDE:g} of the largest; "
+            f"got {least:g}."
         )
 
 

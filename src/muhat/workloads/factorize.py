@@ -17,7 +17,7 @@ from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
 from muhat.workloads.base import Workload
 from muhat.workloads.closed_factors import factorize_identity, factorize_parity
 from muhat.workloads.dense_factors import LARGEST_PAIRED, solve_dense
-from muhat.workloads.explicit import Explicit
+from muhat.workloads.explicit import LEAST_BESIDE, Explicit
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.gram_factors import solve_gram
 from muhat.workloads.identity import Identity
@@ -145,6 +145,7 @@ def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factoriz
             f"either side must be at most {LARGEST_SOLVED:,}. Kronecker products, marginals, "
             "prefix sums, histograms and parities may be of any size."
         )
+    _refuse_uneven(W)
     with np.errstate(all="ignore"):
         found = _solved_by_gram(W, p, neighbors, tol) if rows > cells else None
         small = cells <= LARGEST_REPEATED and rows * cells <= LARGEST_REPEATED**3
@@ -156,6 +157,17 @@ def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factoriz
             cell_by_cell = assemble(W, p, neighbors, own, found.floor, "the cells themselves")
             found = _better(found, cell_by_cell)
         return found
+
+
+def _refuse_uneven(W: Workload) -> None:
+    """Squares of sizes that are farther apart than this leave the floats."""
+    for what, lengths in (("queries", W.row_norms()), ("cells", W.column_norms())):
+        used = lengths[lengths > 0]
+        if not used.size or used.min() < LEAST_BESIDE * used.max():
+            raise InvalidInput(
+                f"the {what} of a workload must not be more than 10^100 times larger than others. "
+                "Leave the smallest out, or measure them in another unit."
+            )
 
 
 def _solved_by_gram(

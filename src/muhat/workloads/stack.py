@@ -18,6 +18,9 @@ from muhat.workloads.linear_map import BLOCK, Floats
 LARGEST_PROBE = 1 << 16
 """Sums of at most this many cells are checked not to cancel to nothing."""
 
+LEAST_FACTOR = 1e-150
+"""Squares of factors, and of one over them, stay floats."""
+
 LARGEST_WORK = 1 << 34
 """The most entries of a sum that are visited for its norms."""
 
@@ -49,6 +52,9 @@ class Stack(Workload):
             _check.positive(f"weights[{part}]", weight)
             for part, weight in enumerate(items("weights", "a list of numbers", weights))
         )
+        for weight in checked:
+            if not LEAST_FACTOR <= weight <= 1 / LEAST_FACTOR:
+                raise InvalidInput(f"weights must be between 1e-150 and 1e150; got {weight:g}.")
         if len(checked) != len(parts):
             raise InvalidInput(
                 f"weights must be {len(parts)}, one for each part; got {len(checked)}."
@@ -204,7 +210,7 @@ class Scaled(Workload):
         factor = _check.real("the factor", factor)
         if isinstance(inner, Scaled):
             factor, inner = factor * inner.factor, inner.inner
-        if not 1e-150 <= abs(factor) <= 1e150:
+        if not LEAST_FACTOR <= abs(factor) <= 1 / LEAST_FACTOR:
             raise InvalidInput(
                 f"the factor must not be 0, and be between 1e-150 and 1e150; got {factor:g}."
             )
