@@ -58,7 +58,11 @@ class Collector:
         self.counts: Counter[str] = Counter()
 
     def require(self, field: Field) -> None:
-        """Every type of column may be looked at."""
+        """Every type of column may be looked at, but for lists and the like."""
+        if "<" in field.type and not field.type.startswith("dictionary"):
+            raise InvalidInput(
+                f"column {field.name!r:.80} has type {field.type:.80}, whose values are no labels."
+            )
 
     def of_numbers(self, column: Column) -> Integers:
         """A column of numbers."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muhat.domains.hull import nearest_in_hull
 from muhat.domains.lattice import BoxLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.ledger import Ledger
+from muhat.ledger import Ledger, charged
 from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.planning.plan import Plan
@@ -62,16 +62,10 @@ def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
     certificate, digest = plan.certificate, plan.digest
     if certificate is not None and not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
-    head = None
     # A domain of one point has one answer, which costs nothing.
-    if ledger is not None and plan.recipe.query.rows:
-        entry = ledger.charge(
-            plan.privacy,
-            neighbors=plan.neighbors,
-            plan_digest=digest,
-            note=note(plan.statistic, source.columns),
-        )
-        head = entry.head.to_dict()
+    account = ledger if plan.recipe.query.rows else None
+    note = note_of(plan.statistic, source.columns)
+    head = charged(account, plan.privacy, plan.neighbors, digest, note)
     totals, rows = _sums(plan, source)
     if plan.n is not None and rows != plan.n:
         raise DataChanged("the number of rows changed between counting and reading.")
@@ -132,10 +126,9 @@ def _count(source: Source) -> int:
     return rows
 
 
-def note(statistic: str, columns: Sequence[str]) -> str:
-    """What the ledger's entry says, in characters that every file can hold."""
-    text = f"{statistic} of {', '.join(columns)}" if columns else statistic
-    return text[:200].encode("utf-8", "replace").decode()
+def note_of(statistic: str, columns: Sequence[str]) -> str:
+    """What the ledger's entry says."""
+    return f"{statistic} of {', '.join(columns)}" if columns else statistic
 
 
 def _names(plan: Plan, source: Source) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from muhat import _check
 from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger
+from muhat.ledger import Ledger, charged
 from muhat.planning.execution import answer
 from muhat.planning.plan import Plan
 from muhat.privacy import PureDP
@@ -57,16 +57,8 @@ def group_means(
     (categories,) = categories_of({by: groups}, missing="drop")
     _check.count("the number of groups", categories.size, most=MOST_GROUPS)
     source = open_groups(data, columns, [by], [categories], dim=plan.domain.dim)
-    head = None
-    if ledger is not None:
-        note = f"mean of {', '.join(source.columns)} by {by}"
-        entry = ledger.charge(
-            plan.privacy,
-            neighbors=plan.neighbors,
-            plan_digest=plan.digest,
-            note=note[:200].encode("utf-8", "replace").decode(),
-        )
-        head = entry.head.to_dict()
+    note = f"mean of {', '.join(source.columns)} by {by}"
+    head = charged(ledger, plan.privacy, plan.neighbors, plan.digest, note)
     sums = source.sums(lattice, missing=plan.missing)
     releases = []
     for totals, count in zip(sums.total, sums.rows, strict=True):

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
@@ -115,17 +115,9 @@ def _carry_out(
     from muhat.release.quantile_release import QuantileRelease
 
     digest = _digest(recipe, promise, missing)
-    head = None
-    if ledger is not None:
-        named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
-        note = f"quantile {named} of {', '.join(source.columns)}"
-        entry = ledger.charge(
-            promise,
-            neighbors=recipe.protection.neighbors,
-            plan_digest=digest,
-            note=note[:200].encode("utf-8", "replace").decode(),
-        )
-        head = entry.head.to_dict()
+    named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
+    note = f"quantile {named} of {', '.join(source.columns)}"
+    head = charged(ledger, promise, recipe.protection.neighbors, digest, note)
 
     def count(windows: Sequence[Window]) -> list[WindowCounts]:
         tables = count_windows(source, recipe.grids, windows, missing=missing)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger
+from muhat.ledger import Ledger, charged
 from muhat.planning.query_plan import QueryPlan
 from muhat.privacy import Neighbors
 from muhat.release.query_release import QueryRelease
@@ -96,15 +96,7 @@ def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRe
     certificate, digest = plan.certificate, plan.digest
     if not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
-    head = None
-    if ledger is not None:
-        entry = ledger.charge(
-            plan.privacy,
-            neighbors=plan.neighbors,
-            plan_digest=digest,
-            note=plan.workload.describe()[:200],
-        )
-        head = entry.head.to_dict()
+    head = charged(ledger, plan.privacy, plan.neighbors, digest, plan.workload.describe())
     margins = counts.margins(plan.recipe.query.sets)
     if total is not None and total != int(next(iter(margins.values())).sum()):
         raise DataChanged("the number of records changed between counting and reading.")

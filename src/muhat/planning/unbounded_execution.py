@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from muhat.domains.lattice import Lattice
 from muhat.domains.reals import Reals
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger
+from muhat.ledger import Ledger, charged
 from muhat.mechanisms.recentring import Recentred, recentred_mean
 from muhat.mechanisms.recentring_schedule import Floats, Schedule
-from muhat.planning.execution import note
+from muhat.planning.execution import note_of
 from muhat.planning.unbounded import UnboundedPlan
 from muhat.release.release import Release
 
@@ -39,15 +39,8 @@ def check_count(plan: UnboundedPlan, source: Source) -> None:
 
 def carry_out(plan: UnboundedPlan, source: Source, ledger: Ledger | None) -> Release:
     """Charge the whole promise, then learn the ball and release the mean."""
-    digest, head = plan.digest, None
-    if ledger is not None:
-        entry = ledger.charge(
-            plan.privacy,
-            neighbors=plan.neighbors,
-            plan_digest=digest,
-            note=note(plan.statistic, source.columns),
-        )
-        head = entry.head.to_dict()
+    digest, note = plan.digest, note_of(plan.statistic, source.columns)
+    head = charged(ledger, plan.privacy, plan.neighbors, digest, note)
     found = recentred_mean(plan.schedule, SourceReader(source, plan.schedule))
     return Release(
         statistic=plan.statistic,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
-from muhat.release.query_release import refuse_constant
 from muhat.release.query_table import COLUMNS, unlike
+from muhat.release.reading import read_json
 from muhat.release.release import Release
 
 Floats = NDArray[np.float64]
@@ -119,14 +119,12 @@ class GroupRelease:
     @classmethod
     def from_json(cls, text: str) -> GroupRelease:
         """The release that `to_json` wrote."""
-        try:
-            fields = json.loads(text, parse_constant=refuse_constant)
-            if fields["schema"] != SCHEMA:
-                raise ValueError
-            releases = [Release.from_json(json.dumps(one)) for one in fields["releases"]]
-            return cls(fields["by"], tuple(fields["groups"]), tuple(releases))
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            raise InvalidInput("the text is not the JSON of muhat's means of groups.") from None
+        return read_json(text, SCHEMA, "muhat's means of groups", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> GroupRelease:
+        releases = [Release.from_json(json.dumps(one)) for one in fields["releases"]]
+        return cls(fields["by"], tuple(fields["groups"]), tuple(releases))
 
     def __repr__(self) -> str:
         from muhat.release.group_display import release_text

@@ -16,6 +16,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.noisy_search import Comparison, NoisySearch
 from muhat.mechanisms.quantile import Found
 from muhat.privacy import Neighbors, Privacy
+from muhat.release.reading import read_json
 
 Floats = NDArray[np.float64]
 
@@ -182,47 +183,29 @@ class QuantileRelease:
     @classmethod
     def from_json(cls, text: str) -> QuantileRelease:
         """The release that `to_json` wrote; its searches are checked again."""
-        try:
-            fields = json.loads(text)
-            if fields["schema"] != SCHEMA:
-                raise InvalidInput(
-                    f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
-                )
-            q = fields["q"]
-            return cls(
-                q=tuple(q) if isinstance(q, list) else q,
-                columns=tuple(fields["columns"]),
-                grids=tuple(
-                    UniformGrid(grid["lower"], grid["upper"], grid["step"])
-                    for grid in fields["grids"]
-                ),
-                searches=tuple(
-                    tuple(NoisySearch.from_dict(search) for search in row)
-                    for row in fields["searches"]
-                ),
-                found=tuple(
-                    tuple(_found_from_dict(found) for found in row) for row in fields["found"]
-                ),
-                privacy=privacy.from_dict(fields["privacy"]),
-                neighbors=Neighbors.parse(fields["neighbors"]),
-                n=fields["n"],
-                contributions=fields["contributions"],
-                assumptions=tuple(fields["assumptions"]),
-                plan_digest=fields["plan_digest"],
-                ledger_head=fields["ledger_head"],
-            )
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            AssertionError,
-            RecursionError,
-        ) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput("the text is not the JSON of muhat's quantiles.") from None
+        return read_json(text, SCHEMA, "muhat's quantiles", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> QuantileRelease:
+        q = fields["q"]
+        return cls(
+            q=tuple(q) if isinstance(q, list) else q,
+            columns=tuple(fields["columns"]),
+            grids=tuple(
+                UniformGrid(grid["lower"], grid["upper"], grid["step"]) for grid in fields["grids"]
+            ),
+            searches=tuple(
+                tuple(NoisySearch.from_dict(search) for search in row) for row in fields["searches"]
+            ),
+            found=tuple(tuple(_found_from_dict(found) for found in row) for row in fields["found"]),
+            privacy=privacy.from_dict(fields["privacy"]),
+            neighbors=Neighbors.parse(fields["neighbors"]),
+            n=fields["n"],
+            contributions=fields["contributions"],
+            assumptions=tuple(fields["assumptions"]),
+            plan_digest=fields["plan_digest"],
+            ledger_head=fields["ledger_head"],
+        )
 
     def __float__(self) -> float:
         value = self.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
 from muhat.release.query_table import Attributes, marginal_table, tidy_table
+from muhat.release.reading import read_json
 from muhat.workloads import Workload
 from muhat.workloads.residuals import is_marginal
 
@@ -22,11 +23,6 @@ Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.queries/1"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
-
-
-def refuse_constant(name: str) -> NoReturn:
-    """ValueError for NaN and infinities, which JSON does not have."""
-    raise ValueError
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -161,41 +157,28 @@ class QueryRelease:
     @classmethod
     def from_json(cls, text: str) -> QueryRelease:
         """The release that `to_json` wrote; the covariance is not kept, standard errors are."""
-        try:
-            fields = json.loads(text, parse_constant=refuse_constant)
-            if fields["schema"] != SCHEMA:
-                raise InvalidInput(
-                    f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
-                )
-            certificate = fields["certificate"]
-            return cls(
-                value=np.array(fields["value"], np.float64),
-                workload=workloads.from_dict(fields["workload"]),
-                attributes=Attributes(
-                    tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
-                ),
-                mechanism=str(fields["mechanism"]),
-                privacy=privacy.from_dict(fields["privacy"]),
-                neighbors=Neighbors.parse(fields["neighbors"]),
-                n=fields["n"],
-                contributions=fields["contributions"],
-                noise=AnswerNoise.from_dict(fields["noise"]),
-                certificate=None if certificate is None else Certificate.from_dict(certificate),
-                assumptions=tuple(map(str, fields["assumptions"])),
-                plan_digest=str(fields["plan_digest"]),
-                ledger_head=fields["ledger_head"],
-            )
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput("the text is not the JSON of muhat's answers to queries.") from None
+        return read_json(text, SCHEMA, "muhat's answers to queries", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> QueryRelease:
+        certificate = fields["certificate"]
+        return cls(
+            value=np.array(fields["value"], np.float64),
+            workload=workloads.from_dict(fields["workload"]),
+            attributes=Attributes(
+                tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
+            ),
+            mechanism=str(fields["mechanism"]),
+            privacy=privacy.from_dict(fields["privacy"]),
+            neighbors=Neighbors.parse(fields["neighbors"]),
+            n=fields["n"],
+            contributions=fields["contributions"],
+            noise=AnswerNoise.from_dict(fields["noise"]),
+            certificate=None if certificate is None else Certificate.from_dict(certificate),
+            assumptions=tuple(map(str, fields["assumptions"])),
+            plan_digest=str(fields["plan_digest"]),
+            ledger_head=fields["ledger_head"],
+        )
 
     def __repr__(self) -> str:
         from muhat.release.query_display import release_text

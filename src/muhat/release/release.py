@@ -19,6 +19,7 @@ from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
+from muhat.release.reading import read_json
 
 Floats = NDArray[np.float64]
 
@@ -177,41 +178,28 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """The release that `to_json` wrote."""
-        try:
-            fields = json.loads(text)
-            if fields["schema"] != SCHEMA:
-                raise InvalidInput(
-                    f"the release has schema {fields['schema']!r:.40}; {SCHEMA} is read."
-                )
-            noise = Ratio if fields["noise"]["kind"] == "ratio" else Spread
-            domain, certificate = fields["domain"], fields["certificate"]
-            return cls(
-                statistic=fields["statistic"],
-                value=np.array(fields["value"], np.float64),
-                columns=tuple(fields["columns"]),
-                mechanism=fields["mechanism"],
-                privacy=privacy.from_dict(fields["privacy"]),
-                neighbors=Neighbors.parse(fields["neighbors"]),
-                n=fields["n"],
-                contributions=fields["contributions"],
-                domain=None if domain is None else domain_from_dict(domain),
-                noise=noise.from_dict(fields["noise"]),
-                certificate=None if certificate is None else Certificate.from_dict(certificate),
-                assumptions=tuple(fields["assumptions"]),
-                plan_digest=fields["plan_digest"],
-                ledger_head=fields["ledger_head"],
-            )
-        except (
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
-            if isinstance(error, InvalidInput):
-                raise
-            raise InvalidInput("the text is not the JSON of a muhat release.") from None
+        return read_json(text, SCHEMA, "a muhat release", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Release:
+        noise = Ratio if fields["noise"]["kind"] == "ratio" else Spread
+        domain, certificate = fields["domain"], fields["certificate"]
+        return cls(
+            statistic=fields["statistic"],
+            value=np.array(fields["value"], np.float64),
+            columns=tuple(fields["columns"]),
+            mechanism=fields["mechanism"],
+            privacy=privacy.from_dict(fields["privacy"]),
+            neighbors=Neighbors.parse(fields["neighbors"]),
+            n=fields["n"],
+            contributions=fields["contributions"],
+            domain=None if domain is None else domain_from_dict(domain),
+            noise=noise.from_dict(fields["noise"]),
+            certificate=None if certificate is None else Certificate.from_dict(certificate),
+            assumptions=tuple(fields["assumptions"]),
+            plan_digest=fields["plan_digest"],
+            ledger_head=fields["ledger_head"],
+        )
 
     def __float__(self) -> float:
         if len(self.value) != 1:

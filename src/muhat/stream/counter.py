@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, privacy
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import Grid, as_floats, bounds_of
+from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
 
 Floats = NDArray[np.float64]
@@ -98,6 +99,7 @@ def plan_counter(
     if isinstance(promise, privacy.PureDP):
         privacy.gaussian_mu_squared(promise)  # says what to do instead
     bounds, scalar = bounds_of(lower, upper)
+    writable("the noise of all answers", size * len(bounds))
     reaches = [max(abs(low), abs(high)) for low, high in bounds]
     shares = shares_of([float(reach) for reach in reaches], p)
     strength = protection.strength_squared
@@ -341,14 +343,6 @@ def prefix_counter(
     plan = plan_counter(horizon, privacy, lower, upper, contributions, p, memory)
     # Whatever can fail without the data fails before the charge.
     engine = plan.engine.start(plan.noise)
-    account = as_ledger(ledger)
-    head = None
-    if account is not None:
-        entry = account.charge(
-            privacy,
-            neighbors=Neighbors.ADD_REMOVE,
-            plan_digest=plan.digest,
-            note=f"running sums of up to {plan.noise.size} events",
-        )
-        head = entry.head.to_dict()
+    note = f"running sums of up to {plan.noise.size} events"
+    head = charged(as_ledger(ledger), privacy, Neighbors.ADD_REMOVE, plan.digest, note)
     return PrefixCounter(plan, engine, 0, [0] * plan.noise.dim, head)

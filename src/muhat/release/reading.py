@@ -1,0 +1,40 @@
+"""Reads the JSON of releases: what is no release is refused in one way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from muhat.errors import InvalidInput
+
+Read = TypeVar("Read")
+
+_MALFORMED = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+)
+
+
+def read_json(text: str, schema: str, what: str, build: Callable[[dict[str, Any]], Read]) -> Read:
+    """What `build` makes of the fields of a text of this schema, or InvalidInput."""
+    try:
+        fields = json.loads(text, parse_constant=_refuse)
+        if fields["schema"] != schema:
+            found = fields["schema"]
+            raise InvalidInput(f"the release has schema {found!r:.40}; {schema} is read.")
+        return build(fields)
+    except _MALFORMED as error:
+        if isinstance(error, InvalidInput):
+            raise
+    raise InvalidInput(f"the text is not the JSON of {what}.")
+
+
+def _refuse(name: str) -> None:
+    """NaN and infinities are not JSON, although Python would read them."""
+    raise ValueError(name)
