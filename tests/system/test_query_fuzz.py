@@ -26,7 +26,7 @@ from muhat.planning import queries
 
 W = mh.workloads
 RHO = mh.ZCDP(rho=1)
-FUZZ = settings(max_examples=60, derandomize=True, deadline=None)
+FUZZ = settings(max_examples=40, derandomize=True, deadline=None)
 FRAME = pd.DataFrame({"g": ["a", "b", "a"], "x": [1.0, 2.0, 3.0]})
 
 ODD = [
@@ -396,7 +396,7 @@ def check_answers(plan):
 
 
 @given(**COMBINED)
-@settings(FUZZ, max_examples=100)
+@settings(FUZZ, max_examples=60)
 def test_workloads_built_of_workloads_are_answered(workload, **options):
     check_answers(mh.plan_queries(workload, **options))
 
@@ -414,7 +414,7 @@ LIMITS = {
 
 
 @given(**COMBINED)
-@settings(FUZZ, max_examples=100)
+@settings(FUZZ, max_examples=60)
 def test_what_is_done_for_large_workloads_is_right_for_small_ones(workload, **options):
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in LIMITS.items():
@@ -468,7 +468,7 @@ FLAGS = ["--histogram", "--prefix", "--ranges", "--other", "--substitute", "--pr
     flags=st.lists(st.sampled_from(FLAGS), max_size=2),
     sound=st.booleans(),
 )
-@settings(FUZZ, max_examples=150)
+@settings(FUZZ, max_examples=100)
 def test_the_command_line_exits_with_a_sentence(tmp_path_factory, given_options, flags, sound):
     path = tmp_path_factory.getbasetemp() / "fuzzed.csv"
     if not path.exists():
