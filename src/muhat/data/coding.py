@@ -7,7 +7,7 @@ true and false, all small, all capital or with a capital first letter, or the nu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -156,11 +156,6 @@ class Coder:
 
     def _codes(self, found: Cells) -> Integers:
         return Integers(np.where(found < 0, self.absent, found).astype(self._dtype))
-
-
-def coders_of(categories: Iterable[Categories]) -> tuple[Coder, ...]:
-    """A coder for each of the columns."""
-    return tuple(Coder(each) for each in categories)
 
 
 def _matcher(categories: Categories) -> Codes | Listed | Bins:

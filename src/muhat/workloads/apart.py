@@ -23,7 +23,7 @@ from muhat.workloads.gram_factors import gram_roundings
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
 from muhat.workloads.linear_map import Floats, LinearMap
-from muhat.workloads.parity import Parity
+from muhat.workloads.nuclear import nuclear_norm
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import KroneckerMap, times
 from muhat.workloads.proofs import sensitivity
@@ -93,21 +93,14 @@ def uniform_floor(W: Workload, p: float) -> float:
 
 def nuclear_floor(W: Workload) -> float:
     """At most ‖W‖_*, without building W."""
+    known = nuclear_norm(W)
+    if known is not None:
+        return known * (1 - 1e-11)
     if isinstance(W, Kron):
         return math.prod(nuclear_floor(factor) for factor in W.factors) * (1 - 1e-14)
     if isinstance(W, Scaled):
         return abs(W.factor) * nuclear_floor(W.inner) * (1 - 4 * UNIT)
-    if isinstance(W, Identity):
-        return float(W.shape[1])
-    if isinstance(W, Parity):
-        return W.shape[0] * math.sqrt(W.shape[1]) * (1 - 8 * UNIT)
     n = W.shape[1]
-    if isinstance(W, Prefix):
-        angles = (2 * np.arange(1, n + 1) - 1) * (math.pi / (4 * n + 2))
-        return float(np.sum(0.5 / np.sin(angles))) * (1 - gamma(n + 64))
-    if isinstance(W, Ranges):
-        angles = np.arange(1, n + 1) * (math.pi / (2 * n + 2))
-        return math.sqrt(n + 1) * float(np.sum(0.5 / np.sin(angles))) * (1 - gamma(n + 64))
     if n <= LARGEST_GRAM:
         return gram_floor(W.gram(), np.ones(n), gram_roundings(W))
     if isinstance(W, Explicit) and W.shape[0] <= LARGEST_GRAM:

@@ -16,13 +16,13 @@ a product with F by fast Fourier transforms, and weights that are positive and a
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
@@ -158,15 +158,7 @@ def factorize_prefix(
         strategy=SquareRootStrategy(size),
         decoder=SquareRootDecoder(size),
         deviations=lambda: spread,
-        value=norm(spread, p),
+        value=float(p_norm(spread, p)),
         floor=prefix_floor(size, p),
         method="square root, columns normalised",
     )
-
-
-def norm(vector: Floats, p: float) -> float:
-    """‖vector‖_p without overflow, for p up to ∞."""
-    largest = float(np.max(vector))
-    if math.isinf(p):
-        return largest
-    return largest * math.pow(float(np.sum((vector / largest) ** p)), 1 / p)
