@@ -13,13 +13,14 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms import recentring
+from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.recentring import Recentred, Transcript, around, recentred_mean, recipe_in
+from muhat.mechanisms.recentring import recentred_mean
 from muhat.mechanisms.recentring_schedule import Schedule
 from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sharing import Sharing, around
+from muhat.mechanisms.steps import SourceReader, Step, Transcript
 from muhat.noise import FRACTION_BITS
-from muhat.planning.unbounded_execution import SourceReader
 from muhat.privacy import Neighbors
 
 PROMISES = [mh.ZCDP(rho=0.5), mh.GDP(mu=0.7), mh.ApproxDP(epsilon=1, delta=1e-6)]
@@ -33,7 +34,7 @@ def schedule_for(
     return Schedule(1e4, scales, n, protection, isinstance(promise, mh.PureDP))
 
 
-def run(rows: np.ndarray, promise: Any, **options: Any) -> Recentred:
+def run(rows: np.ndarray, promise: Any, **options: Any) -> Learnt:
     schedule = schedule_for(rows.shape[1], len(rows), promise, **options)
     source = open_source(rows, None, rows.shape[1])
     return recentred_mean(schedule, SourceReader(source, schedule))
@@ -49,10 +50,10 @@ class Watch:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.spent = Fraction(0)
         self.events = 0
-        make, find = recentring.recipe_in, NoisySearch.find
+        make, find = Sharing.recipe_in, NoisySearch.find
 
-        def watched_recipe(ball: Any, schedule: Schedule, share: Fraction, weights: Any) -> Any:
-            recipe = make(ball, schedule, share, weights)
+        def watched_recipe(schedule: Sharing, ball: Any, share: Fraction, weights: Any) -> Any:
+            recipe = make(schedule, ball, share, weights)
             protection = recipe.protection
             moved = recipe.query.sensitivity(
                 recipe.law.sensitivity_norm, protection.neighbors, protection.contributions
@@ -67,7 +68,7 @@ class Watch:
             self.events += 1
             return find(search, *args, **options)
 
-        monkeypatch.setattr(recentring, "recipe_in", watched_recipe)
+        monkeypatch.setattr(Sharing, "recipe_in", watched_recipe)
         monkeypatch.setattr(NoisySearch, "find", watched_find)
 
     def _add(self, moved: Fraction, pure: bool, event: int = 1) -> None:
@@ -93,7 +94,7 @@ def test_the_cost_recomputed_from_the_integers_is_within_the_promise(
 
 
 def test_a_step_beyond_the_promise_is_refused_before_it_reads() -> None:
-    transcript = Transcript([recentring.Step("mean", Fraction(9, 10), 1.0)])
+    transcript = Transcript([Step("mean", Fraction(9, 10), 1.0)])
     transcript.charge(Fraction(1, 10))
     for share in (Fraction(1, 10) + Fraction(1, 10**9), Fraction(0), Fraction(-1)):
         with pytest.raises(AssertionError, match="exceed"):
@@ -135,7 +136,7 @@ def test_the_longest_path_ends_within_the_promise() -> None:
             return [0] * lattice.dim
 
     found = recentred_mean(schedule_for(40, 1000, mh.ZCDP(rho=0.5)), Shrinking())
-    assert found.rounds == 6
+    assert found.count("radius") == 6
     assert sum(step.name == "center" for step in found.steps) == 6
     assert sum(step.share for step in found.steps) == 1
     assert found.steps[-1].share >= schedule_for(40, 1000, mh.ZCDP(rho=0.5)).least_final_share
@@ -177,7 +178,7 @@ def test_a_far_shift_costs_rounds_and_hardly_any_error(
 ) -> None:
     rows = gaussian(4000, dim, 1000.0)
     found = run(rows, promise)
-    assert found.rounds >= 3
+    assert found.count("radius") >= 3
     assert np.linalg.norm(found.value - rows.mean(axis=0)) < limit
 
 
@@ -235,7 +236,7 @@ def test_errors_reach_the_targets(
     assert trimmed_root_mean_square(rows, mh.ZCDP(rho=0.05), trials) > target * slack
 
 
-def flow(found: Recentred) -> str:
+def flow(found: Learnt) -> str:
     """What can be seen of the path: the names of the steps, in order."""
     return " ".join(step.name for step in found.steps)
 
@@ -308,6 +309,6 @@ def test_many_neighbours_with_an_extreme_record_take_the_same_paths(extreme: flo
 def test_a_recipe_for_a_share_has_the_noise_of_that_share() -> None:
     schedule = schedule_for(4, 1000, mh.ZCDP(rho=0.5))
     ball = around(np.zeros(4), 3.0, schedule.weights)
-    recipe = recipe_in(ball, schedule, Fraction(1, 4), schedule.weights)
+    recipe = schedule.recipe_in(ball, Fraction(1, 4), schedule.weights)
     expected = schedule.noise(3.0, 0.25) * 1000 / 2
     assert recipe.scales == pytest.approx(np.full(4, expected), rel=1e-9)

@@ -17,101 +17,94 @@ An improvement on Huang, Liang and Yi (2021). Proof: docs/proofs/unbounded.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.domains import Ball, Domain, Ellipsoid
-from muhat.domains.lattice import Lattice
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.recentring_schedule import BEYOND, SHRUNK, Floats, Schedule
-from muhat.mechanisms.recipe import Recipe
-from muhat.noise.spread import Spread
+from muhat.domains import Ball
+from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.recentring_schedule import BEYOND, SHRUNK, Schedule
+from muhat.mechanisms.sharing import Floats, Sharing, around
+from muhat.mechanisms.steps import Reader, SourceReader, Step, Steps
 
-
-class Reader(Protocol):
-    """Passes over the records; what they return is data, never to be shown."""
-
-    def distance_counts(self, center: Floats, edges: Floats) -> Sequence[int]:
-        """How many records have their distance from the centre in each cell."""
-
-    def excess(self, center: Floats, inner: float, lattice: Lattice) -> Sequence[int]:
-        """The exact sums, in weighted coordinates, of what lies beyond an inner radius."""
-
-    def sums(self, lattice: Lattice) -> Sequence[int]:
-        """The exact sums of the records' integers."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of the chain: what it was, the share of the promise it took, what came out."""
-
-    name: str
-    share: Fraction
-    radius: float
-
-
-@dataclass
-class Transcript:
-    """The steps taken, in order; their shares never exceed 1."""
-
-    steps: list[Step] = field(default_factory=list)
-
-    @property
-    def spent(self) -> Fraction:
-        """The sum of all shares, exactly."""
-        return sum((step.share for step in self.steps), Fraction(0))
-
-    def charge(self, share: Fraction) -> None:
-        """Refuse a step that would exceed the promise; called before its noise is drawn."""
-        if share <= 0 or self.spent + share > 1:
-            raise AssertionError("the steps would exceed the promise")
+if TYPE_CHECKING:
+    from muhat.data import Source
 
 
 @dataclass(frozen=True, eq=False)
-class Recentred:
-    """What came out of the chain; all of it is private output."""
+class Recentring:
+    """The chain as a method: its schedule is all that is decided beforehand."""
 
-    value: Floats
-    noise: Spread
-    ball: Domain
-    steps: tuple[Step, ...]
+    schedule: Schedule
+
+    name = "recentring"
 
     @property
-    def rounds(self) -> int:
-        """How often a radius was searched for before the last one."""
-        return sum(step.name == "radius" for step in self.steps)
+    def summary(self) -> str:
+        """What it does, in a few words."""
+        rounds = self.schedule.limits.rounds
+        return f"a ball around the records is learnt privately, in at most {rounds} rounds"
+
+    @property
+    def sharing(self) -> Sharing:
+        """The promise that its steps share."""
+        return self.schedule
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of the promise that each step takes; the mean has all that is left."""
+        schedule = self.schedule
+        return {
+            "radius, each round": float(schedule.radius_share),
+            "centre, each round": float(schedule.center_share),
+            "last radius": float(schedule.threshold_share + schedule.inner_share),
+            "the mean, after two rounds": float(schedule.likely_final_share),
+            "the mean, at least": float(schedule.least_final_share),
+        }
+
+    @property
+    def final_share(self) -> float:
+        """The share that the mean itself has after two rounds."""
+        return float(self.schedule.likely_final_share)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether every step works almost surely with this many records."""
+        return self.schedule.is_enough
+
+    @property
+    def least_n(self) -> int:
+        """The least number of records for which every step works almost surely."""
+        return self.schedule.least_n
+
+    def check(self) -> None:
+        """Make every kind of step once."""
+        schedule = self.schedule
+        schedule.search(schedule.limits.radius_cells, schedule.radius_share)
+        schedule.search(sum(schedule.limits.grid), schedule.threshold_share)
+        ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
+        for share in (schedule.center_share, schedule.least_final_share):
+            schedule.recipe_in(ball, share, schedule.weights)
+
+    def run(self, source: Source) -> Learnt:
+        """Carry the chain out."""
+        return recentred_mean(self.schedule, SourceReader(source, self.schedule))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release."""
+        return self.schedule.to_dict()
 
 
-def recentred_mean(schedule: Schedule, reader: Reader) -> Recentred:
+def recentred_mean(schedule: Schedule, reader: Reader) -> Learnt:
     """Carry the chain out."""
     chain = _Chain(schedule, reader)
     center, radius = chain.learn()
     inner, outer = chain.thresholds(center, radius)
     threshold = inner if chain.inner_is_better(center, inner, outer) else outer
-    share = 1 - chain.transcript.spent
-    value, noise, ball = chain.mean("mean", center, threshold, share)
-    return Recentred(value, noise, ball, tuple(chain.transcript.steps))
-
-
-def around(center: Floats, radius: float, weights: Floats) -> Domain:
-    """{x : ‖weights∘(x − center)‖ ≤ radius}."""
-    if (weights == 1).all():
-        return Ball(radius, len(center), center)
-    return Ellipsoid(np.diag((radius / weights) ** 2), center)
-
-
-def recipe_in(ball: Domain, schedule: Schedule, share: Fraction, weights: Floats) -> Recipe:
-    """The noisy sum of records clipped to a ball, for a share of the promise."""
-    protection = schedule.protect(share)
-    body = Body.of(ball, 2.0, weights, protection.neighbors)
-    mechanism = ellipsoid_norm if schedule.pure else gaussian
-    return mechanism(body, 2.0, weights, protection)
+    steps = chain.steps
+    value, noise, ball = steps.mean("mean", center, threshold, 1 - steps.spent)
+    return Learnt(value, noise, ball, tuple(steps.transcript.steps))
 
 
 class _Chain:
@@ -119,8 +112,7 @@ class _Chain:
 
     def __init__(self, schedule: Schedule, reader: Reader) -> None:
         self._schedule = schedule
-        self._reader = reader
-        self.transcript = Transcript()
+        self.steps = Steps(schedule, reader)
 
     def learn(self) -> tuple[Floats, float]:
         """A centre, and a radius that most records have around it."""
@@ -128,7 +120,7 @@ class _Chain:
         center = np.zeros(schedule.dim)
         radius = self._radius(center)
         for remaining in reversed(range(schedule.limits.rounds)):
-            nearer, _, _ = self.mean("center", center, radius, schedule.center_share)
+            nearer, _, _ = self.steps.mean("center", center, radius, schedule.center_share)
             nearer = np.clip(nearer, -schedule.magnitude, schedule.magnitude)
             if not remaining:
                 return nearer, radius
@@ -149,14 +141,14 @@ class _Chain:
         schedule = self._schedule
         edges = schedule.thresholds(radius)
         share = schedule.threshold_share
-        after = 1 - self.transcript.spent - share
+        after = 1 - self.steps.spent - share
         above = schedule.beyond_threshold(schedule.search(len(edges), share), float(after))
-        counts = self._counts(center, edges)
-        outer = self._search("outer radius", counts, edges, share, above)
+        counts = self.steps.counts(center, edges)
+        outer = self.steps.search("outer radius", counts, edges, share, above)
         if not schedule.compares:
             return outer, outer
         inside = int(BEYOND * schedule.n)
-        inner = self._search("inner radius", counts, edges, schedule.inner_share, inside)
+        inner = self.steps.search("inner radius", counts, edges, schedule.inner_share, inside)
         return inner, outer
 
     def inner_is_better(self, center: Floats, inner: float, outer: float) -> bool:
@@ -166,55 +158,26 @@ class _Chain:
         ‖V‖² − dσ², tells, with one of its deviations to spare.
         """
         schedule = self._schedule
-        left = 1 - self.transcript.spent
+        left = 1 - self.steps.spent
         share = schedule.comparison_share(inner, outer, left)
         if share is None:
             return False
-        self.transcript.charge(share)
+        self.steps.transcript.charge(share)
         between = Ball(outer - inner, schedule.dim)
-        recipe = recipe_in(between, schedule, share, np.ones(schedule.dim))
+        recipe = schedule.recipe_in(between, share, np.ones(schedule.dim))
         lattice = recipe.query.lattice
         assert lattice is not None
-        noisy = recipe.run(self._reader.excess(center, inner, lattice), schedule.n)
+        noisy = recipe.run(self.steps.reader.excess(center, inner, lattice), schedule.n)
         bias = np.array([float(total / schedule.n) for total in noisy])
-        self.transcript.steps.append(Step("comparison", share, inner))
+        self.steps.transcript.steps.append(Step("comparison", share, inner))
         variance = schedule.noise(between.radius, float(share)) ** 2
         after = float(left - share)
         saved = schedule.noise(outer, after) ** 2 - schedule.noise(inner, after) ** 2
         slack = 1 - math.sqrt(2 / schedule.dim)
         return float(bias @ bias) - slack * variance <= saved
 
-    def mean(
-        self, name: str, center: Floats, radius: float, share: Fraction
-    ) -> tuple[Floats, Spread, Domain]:
-        """The noisy mean of the records clipped to a ball, its noise, and the ball."""
-        self.transcript.charge(share)
-        schedule = self._schedule
-        ball = around(center, radius, schedule.weights)
-        recipe = recipe_in(ball, schedule, share, schedule.weights)
-        lattice = recipe.query.lattice
-        assert lattice is not None
-        assert recipe.center is not None
-        totals = self._reader.sums(lattice)
-        noisy = [total / schedule.n for total in recipe.run(totals, schedule.n)]
-        self.transcript.steps.append(Step(name, share, radius))
-        spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
-        return recipe.center + recipe.to_domain(noisy), spread.shrunk(schedule.n), ball
-
     def _radius(self, center: Floats) -> float:
         schedule = self._schedule
-        counts = self._counts(center, schedule.radii)
+        counts = self.steps.counts(center, schedule.radii)
         above = int(BEYOND * schedule.n)
-        return self._search("radius", counts, schedule.radii, schedule.radius_share, above)
-
-    def _counts(self, center: Floats, edges: Floats) -> NDArray[np.int64]:
-        return np.array(self._reader.distance_counts(center, edges), np.int64)
-
-    def _search(
-        self, name: str, counts: NDArray[np.int64], edges: Floats, share: Fraction, above: int
-    ) -> float:
-        self.transcript.charge(share)
-        search = self._schedule.search(len(edges), share)
-        found = float(edges[search.find(counts, self._schedule.n - above)])
-        self.transcript.steps.append(Step(name, share, found))
-        return found
+        return self.steps.search("radius", counts, schedule.radii, schedule.radius_share, above)

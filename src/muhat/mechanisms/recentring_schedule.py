@@ -1,8 +1,4 @@
-"""The public side of recentring: which step may spend how much, and where it looks.
-
-Shares are exact fractions of the whole promise: of μ² with normal noise, of ε with pure noise.
-Both add up when steps follow each other, each step chosen by the outputs so far.
-"""
+"""The public side of recentring: which step may spend how much, and where it looks."""
 
 from __future__ import annotations
 
@@ -13,14 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat._check import LARGEST_COUNT
 from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.recipe import Protection
-from muhat.noise.law import LAWS
-
-Floats = NDArray[np.float64]
+from muhat.mechanisms.sharing import Floats, Sharing, least_number, short_fraction
 
 SMALLEST = 2.0**-42
 """The least public radius, as a part of the largest: what records that are all equal get."""
@@ -39,8 +30,6 @@ LEAST_COMPARED_DIM = 32
 
 MOST_COMPARISON = Fraction(1, 10)
 """What the comparison of the two may take of what is left."""
-
-_DENOMINATOR = 10**6
 
 
 @dataclass(frozen=True)
@@ -64,75 +53,13 @@ PURE_LIMITS = Limits(64, (1, 15, 9, 7), 4, 0.06, 0.04, 0.10, 0.15)
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
-    """Everything about the chain that is decided before any data is seen.
-
-    `weights`, of shape (d,), scale the coordinates in which distances are measured. `protection`
-    is that of the whole chain.
-    """
-
-    magnitude: float
-    weights: Floats
-    n: int
-    protection: Protection
-    pure: bool
-
-    @property
-    def dim(self) -> int:
-        """The number of coordinates."""
-        return len(self.weights)
+class Schedule(Sharing):
+    """Everything about the chain that is decided before any data is seen."""
 
     @property
     def limits(self) -> Limits:
         """How much each step may take."""
         return PURE_LIMITS if self.pure else NORMAL_LIMITS
-
-    @property
-    def search_law(self) -> str:
-        """The noise of comparisons."""
-        return "laplace" if self.pure else "normal"
-
-    @cached_property
-    def strength(self) -> float:
-        """μ, or ε, of the whole promise, for a single record."""
-        return math.sqrt(self.protection.strength_squared) / self.protection.contributions
-
-    def strength_squared(self, share: Fraction) -> Fraction:
-        """μ², or ε², of a step that takes a share."""
-        return self.protection.strength_squared * share ** (2 if self.pure else 1)
-
-    def share_of(self, strength: float) -> float:
-        """The share that a step of this strength takes: its own μ² (or ε) out of the whole."""
-        return (strength / self.strength) ** (1 if self.pure else 2)
-
-    def step_strength(self, share: float) -> float:
-        """μ, or ε, of a step that takes a share, for a single record."""
-        return self.strength * (share if self.pure else math.sqrt(share))
-
-    def protect(self, share: Fraction) -> Protection:
-        """What a step that takes a share must guarantee."""
-        whole = self.protection
-        return Protection(whole.neighbors, self.strength_squared(share), whole.contributions)
-
-    def search(self, cells: int, share: Fraction) -> NoisySearch:
-        """A noisy binary search over cells that takes a share."""
-        strength_squared = self.strength_squared(share)
-        law = LAWS[self.search_law]
-        return NoisySearch(cells, law, strength_squared, self.protection.contributions)
-
-    @property
-    def spread(self) -> float:
-        """(E‖z‖²)^½ of noise for a sum of unit sensitivity at strength 1: √d, or √(d(d + 1))."""
-        return math.sqrt(self.dim * (self.dim + 1) if self.pure else self.dim)
-
-    def noise(self, radius: float, share: float) -> float:
-        """The weighted root mean square noise on a mean clipped to this radius."""
-        return 2 * radius * self.spread / (self.n * self.step_strength(share))
-
-    @property
-    def largest_radius(self) -> float:
-        """No record is farther from any centre."""
-        return 2 * self.magnitude * float(np.linalg.norm(self.weights))
 
     @cached_property
     def radii(self) -> Floats:
@@ -145,7 +72,7 @@ class Schedule:
         """Of a search for a radius: noise of an eighth of the records beyond, if that is cheap."""
         deviation = float(BEYOND) * self.n / 8
         wanted = self._deviation(self.limits.radius_cells) / deviation
-        return _fraction(min(self.share_of(wanted), self.limits.radius))
+        return short_fraction(min(self.share_of(wanted), self.limits.radius))
 
     def _deviation(self, cells: int) -> float:
         """The standard deviation of a search's counts at strength 1."""
@@ -156,7 +83,7 @@ class Schedule:
     def center_share(self) -> Fraction:
         """Of a new centre: noise of a quarter of the radius, if that is cheap."""
         wanted = self.share_of(8 * self.spread / self.n)
-        return _fraction(min(max(wanted, self.limits.center_least), self.limits.center_most))
+        return short_fraction(min(max(wanted, self.limits.center_least), self.limits.center_most))
 
     @cached_property
     def threshold_share(self) -> Fraction:
@@ -166,7 +93,7 @@ class Schedule:
         """
         wanted = self.limits.threshold + min(0.2 / self.dim, 0.1)
         equal = (self._deviation(sum(self.limits.grid)) / self.spread) ** (1 if self.pure else 2)
-        return _fraction(min(wanted, max(equal, 0.01)))
+        return short_fraction(min(wanted, max(equal, 0.01)))
 
     @property
     def compares(self) -> bool:
@@ -233,36 +160,19 @@ class Schedule:
         if not self.compares or not WORTHWHILE <= ratio <= FARTHEST:
             return None
         wanted = 3 * math.sqrt(2 / self.dim) * (ratio - 1) / (ratio + 1)
-        return _fraction(float(left) * min(wanted, float(MOST_COMPARISON)))
+        return short_fraction(float(left) * min(wanted, float(MOST_COMPARISON)))
 
     @cached_property
     def least_n(self) -> int:
         """The least number of records that is enough."""
-        high = 1
-        while high < LARGEST_COUNT and not replace(self, n=high).is_enough:
-            high *= 2
-        low, high = high // 2, min(high, LARGEST_COUNT)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if replace(self, n=middle).is_enough else (middle, high)
-        return high
+        return least_number(lambda n: replace(self, n=n).is_enough)
 
     def to_dict(self) -> dict[str, Any]:
         """All that decides the steps, for the plan's digest."""
         return {
-            "magnitude": self.magnitude.hex(),
-            "weights": [float(weight).hex() for weight in self.weights],
-            "n": self.n,
-            "pure": self.pure,
-            "strength_squared": str(self.protection.strength_squared),
-            "contributions": self.protection.contributions,
+            **super().to_dict(),
             "limits": asdict(self.limits),
             "radius_share": str(self.radius_share),
             "center_share": str(self.center_share),
             "threshold_share": str(self.threshold_share),
         }
-
-
-def _fraction(share: float) -> Fraction:
-    """A share as a short fraction, rounded down but never to nothing."""
-    return Fraction(max(math.floor(share * _DENOMINATOR), 1), _DENOMINATOR)

@@ -25,7 +25,8 @@ from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
-from muhat.mechanisms.recentring import around, recipe_in
+from muhat.mechanisms.learning import Method
+from muhat.mechanisms.recentring import Recentring
 from muhat.mechanisms.recentring_schedule import Schedule
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
@@ -49,11 +50,10 @@ class UnboundedPlan:
     p: float
     weights: Floats
     contributions: int
-    schedule: Schedule
+    method: Method
     assumptions: tuple[str, ...]
 
     statistic = "mean"
-    mechanism = "recentring"
     neighbors = Neighbors.SUBSTITUTE
     missing = "center"
     columns = None
@@ -64,12 +64,18 @@ class UnboundedPlan:
 
     def __post_init__(self) -> None:
         promised = Protection.of(self.privacy, self.neighbors, self.contributions)
-        same = self.schedule.n == self.n and self.schedule.magnitude == self.domain.magnitude
-        if self.schedule.protection != promised or not same:
+        sharing = self.method.sharing
+        same = sharing.n == self.n and sharing.magnitude == self.domain.magnitude
+        if sharing.protection != promised or not same:
             raise InvalidInput(
                 "a plan's promise, n and domain are those its steps were made for; "
                 "make a new plan instead of changing them."
             )
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the method."""
+        return self.method.name
 
     @property
     def dim(self) -> int:
@@ -79,36 +85,23 @@ class UnboundedPlan:
     @property
     def least_n(self) -> int:
         """The least number of records for which every step works almost surely."""
-        return self.schedule.least_n
+        return self.method.least_n
 
     @property
-    def rounds(self) -> int:
-        """The most new centres that are tried."""
-        return self.schedule.limits.rounds
-
-    @cached_property
     def shares(self) -> dict[str, float]:
-        """The share of the promise that each step takes; the mean has all that is left."""
-        schedule = self.schedule
-        return {
-            "radius, each round": float(schedule.radius_share),
-            "centre, each round": float(schedule.center_share),
-            "last radius": float(schedule.threshold_share + schedule.inner_share),
-            "the mean, after two rounds": float(schedule.likely_final_share),
-            "the mean, at least": float(schedule.least_final_share),
-        }
+        """The share of the promise that each step takes."""
+        return self.method.shares
 
     def error_at(self, radius: float) -> float:
         """The weighted root mean square ℓ_p noise if 99 % of the records lie within this radius.
 
-        Around their centre, in weighted distance. The path of two rounds is assumed, the common
-        one, and that the last ball has about this radius; what clipping takes from the records
-        outside it comes on top.
+        Around their centre, in weighted distance. The common path is assumed, and that the last
+        ball has about this radius; what clipping takes from the records outside it comes on top.
         """
         r = _check.positive("radius", radius)
-        schedule = self.schedule
-        unit = 2 * r / (self.n * schedule.step_strength(float(schedule.likely_final_share)))
-        law = LAWS["euclidean-norm" if schedule.pure else "normal"]
+        sharing = self.method.sharing
+        unit = 2 * r / (self.n * sharing.step_strength(self.method.final_share))
+        law = LAWS["euclidean-norm" if sharing.pure else "normal"]
         return Spread(law, self.dim, np.full(self.dim, unit)).root_mean_square(self.p)[0]
 
     def errors(self) -> list[tuple[float, float]]:
@@ -125,7 +118,7 @@ class UnboundedPlan:
             "domain": self.domain.to_dict(),
             "privacy": privacy.to_dict(self.privacy),
             "p": str(self.p),
-            "schedule": self.schedule.to_dict(),
+            "method": {"name": self.mechanism, **self.method.to_dict()},
         }
         text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -146,7 +139,6 @@ class UnboundedPlan:
             "missing": self.missing,
             "contributions": self.contributions,
             "domain": self.domain.to_dict(),
-            "rounds": self.rounds,
             "shares": self.shares,
             "expected_error": None,
             "errors": [{"radius": radius, "error": error} for radius, error in self.errors()],
@@ -237,8 +229,9 @@ def plan_unbounded_mean(
         raise InvalidInput(f"weights are for at most {LARGEST_WEIGHTED} columns in Reals.")
     contributions = _check.count("contributions", contributions)
     protection = Protection.of(privacy, Neighbors.SUBSTITUTE, contributions)
-    schedule = Schedule(domain.magnitude, scales, n, protection, isinstance(privacy, PureDP))
-    _check_steps(schedule)
+    pure = isinstance(privacy, PureDP)
+    method: Method = Recentring(Schedule(domain.magnitude, scales, n, protection, pure))
+    method.check()
     plan = UnboundedPlan(
         domain=domain,
         n=n,
@@ -246,10 +239,10 @@ def plan_unbounded_mean(
         p=_check.norm_order(p),
         weights=scales,
         contributions=contributions,
-        schedule=schedule,
+        method=method,
         assumptions=_assumptions(domain, n, contributions),
     )
-    if not schedule.is_enough and not insist:
+    if not method.is_enough and not insist:
         raise InvalidInput(
             f"n = {n} is too small for {domain.dim} columns and {privacy.describe()}: at least "
             f"{plan.least_n} records are needed to learn where they lie, "
@@ -257,15 +250,6 @@ def plan_unbounded_mean(
             "or take the risk of a useless answer at the full cost: insist=True."
         )
     return plan
-
-
-def _check_steps(schedule: Schedule) -> None:
-    """Make every kind of step once: what cannot be made is refused before anything is charged."""
-    schedule.search(schedule.limits.radius_cells, schedule.radius_share)
-    schedule.search(sum(schedule.limits.grid), schedule.threshold_share)
-    ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
-    for share in (schedule.center_share, schedule.least_final_share):
-        recipe_in(ball, schedule, share, schedule.weights)
 
 
 def _assumptions(domain: Reals, n: int, contributions: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Recentring plans as people read them: in a terminal and in a notebook."""
+"""Plans for unbounded records as people read them: in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def plan_facts(plan: UnboundedPlan) -> list[list[str]]:
         ["promise", f"{plan.privacy.describe()}, {relation}"],
         ["n", f"{plan.n}, public; {enough}: at least {plan.least_n} are needed"],
         ["domain", repr(plan.domain)],
-        ["mechanism", "recentring: a ball around the records is learnt privately"],
-        ["rounds", f"at most {plan.rounds}"],
+        ["mechanism", f"{plan.mechanism}: {plan.method.summary}"],
     ]
 
 

@@ -1,23 +1,20 @@
-"""Carries a recentring plan out: check, count, charge once, then read a few times."""
+"""Carries a plan for unbounded records out: check, count, charge once, then read a few times."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from muhat.domains.lattice import Lattice
 from muhat.domains.reals import Reals
-from muhat.errors import DataChanged, InvalidInput
+from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, charged
-from muhat.mechanisms.recentring import Recentred, recentred_mean
-from muhat.mechanisms.recentring_schedule import Floats, Schedule
+from muhat.mechanisms.learning import Learnt
 from muhat.planning.execution import note_of
 from muhat.planning.unbounded import UnboundedPlan
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
-    from muhat.data.distances import Frame
 
 
 def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
@@ -41,7 +38,7 @@ def carry_out(plan: UnboundedPlan, source: Source, ledger: Ledger | None) -> Rel
     """Charge the whole promise, then learn the ball and release the mean."""
     digest, note = plan.digest, note_of(plan.statistic, source.columns)
     head = charged(ledger, plan.privacy, plan.neighbors, digest, note)
-    found = recentred_mean(plan.schedule, SourceReader(source, plan.schedule))
+    found = plan.method.run(source)
     return Release(
         statistic=plan.statistic,
         value=found.value,
@@ -60,48 +57,7 @@ def carry_out(plan: UnboundedPlan, source: Source, ledger: Ledger | None) -> Rel
     )
 
 
-def transcript(found: Recentred) -> str:
+def transcript(found: Learnt) -> str:
     """The steps and their exact shares of the promise, which add up to 1."""
     steps = ", ".join(f"{step.name} {step.share}" for step in found.steps)
     return f"the steps taken and their shares of the promise: {steps}"
-
-
-class SourceReader:
-    """Passes over a source; the number of rows must be the same in each."""
-
-    def __init__(self, source: Source, schedule: Schedule) -> None:
-        self._source = source
-        self._schedule = schedule
-
-    def distance_counts(self, center: Floats, edges: Floats) -> list[int]:
-        """How many records have their distance from the centre in each cell."""
-        from muhat.data.distances import distance_counts
-
-        counts = distance_counts(self._source, self._frame(center), edges)
-        self._check_rows(sum(counts))
-        return counts
-
-    def excess(self, center: Floats, inner: float, lattice: Lattice) -> Sequence[int]:
-        """The exact sums, in weighted coordinates, of what lies beyond an inner radius."""
-        from muhat.data.distances import excess_sums
-
-        sums = excess_sums(self._source, self._frame(center), inner, lattice)
-        self._check_rows(sums.rows)
-        return sums.total
-
-    def sums(self, lattice: Lattice) -> Sequence[int]:
-        """The exact sums of the records' integers."""
-        from muhat.data.distances import bounded_sums
-
-        sums = bounded_sums(self._source, lattice, self._schedule.magnitude)
-        self._check_rows(sums.rows)
-        return sums.total
-
-    def _frame(self, center: Floats) -> Frame:
-        from muhat.data.distances import Frame
-
-        return Frame(center, self._schedule.weights, self._schedule.magnitude)
-
-    def _check_rows(self, rows: int) -> None:
-        if rows != self._schedule.n:
-            raise DataChanged("the number of rows changed between two passes.")

@@ -1,4 +1,4 @@
-"""A recentring plan as a picture: the error for every radius that the records may have."""
+"""A plan for unbounded records as a picture: the error for every radius they may have."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""Ways to average records that nobody has bounded, and what comes out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from muhat.domains import Domain
+from muhat.mechanisms.sharing import Floats, Sharing
+from muhat.mechanisms.steps import Step
+from muhat.noise.spread import Spread
+
+if TYPE_CHECKING:
+    from muhat.data import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What came out of a method; all of it is private output."""
+
+    value: Floats
+    noise: Spread
+    ball: Domain
+    steps: tuple[Step, ...]
+
+    def count(self, name: str) -> int:
+        """How often a step of this name was taken."""
+        return sum(step.name == name for step in self.steps)
+
+
+class Method(Protocol):
+    """A way to average such records, complete before any data is seen."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+
+    @property
+    def sharing(self) -> Sharing:
+        """The promise that its steps share, and the records it is for."""
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of the promise that each step takes, by its name."""
+
+    @property
+    def final_share(self) -> float:
+        """The share that the mean itself has on the common path."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether every step works almost surely with this many records."""
+
+    @property
+    def least_n(self) -> int:
+        """The least number of records for which every step works almost surely."""
+
+    def check(self) -> None:
+        """Make every kind of step once: what cannot be made is refused before any charge."""
+
+    def run(self, source: Source) -> Learnt:
+        """Read the records as often as it takes; the whole promise has been charged."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release, for the plan's digest."""
