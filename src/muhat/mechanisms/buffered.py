@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from muhat.errors import InvalidInput
+from muhat.mechanisms.roots import whole_root_down
 from muhat.mechanisms.streaming import RunningNoise
 from muhat.noise import FRACTION_BITS, rounded_normal
 from muhat.noise.integers import Integers
@@ -120,7 +121,7 @@ class BufferedSum:
 def term_room(plan: RunningNoise, coordinate: int) -> int:
     """floor(2^114·μω − √n·2^60) // (c·Q), by which the lengths are divided."""
     square = plan.strength_squared * plan.shares[coordinate] * (1 << 2 * STATE_BITS)
-    whole = math.isqrt(square.numerator // square.denominator)
+    whole = whole_root_down(square)
     room = whole - ((math.isqrt(plan.size) + 2) << _GUARD)
     if room < whole * (1 - 2.0**-20):
         raise InvalidInput(

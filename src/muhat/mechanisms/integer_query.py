@@ -25,6 +25,7 @@ from muhat.domains.lattice import (
     SimplexLattice,
 )
 from muhat.errors import InvalidInput
+from muhat.mechanisms.roots import whole_root_down, whole_root_up
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 
@@ -139,7 +140,7 @@ class IntegerQuery:
             case BallLattice() | ImageLattice():
                 radius = self.multipliers[0] * self.lattice.radius * (2 if replaced else 1)
                 # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.
-                moved = [_root_up(self.lattice.dim * radius**2) if norm == 1 else radius]
+                moved = [whole_root_up(self.lattice.dim * radius**2) if norm == 1 else radius]
             case SimplexLattice():
                 moved = [_corner_reach(self, norm, replaced)]
             case MomentLattice():
@@ -171,7 +172,7 @@ def fit(
     # 2^60·√strength·2^(54+t)/reach, the least multiplier, must have PRECISION_BITS bits.
     bits = PRECISION_BITS + 2 - 60 - FRACTION_BITS + math.log2(reach) - _log2(strength_squared) / 2
     t = max(0, math.ceil(bits))
-    room = _root_down(strength_squared * (1 << 2 * (FRACTION_BITS + t))) - (slack << t)
+    room = whole_root_down(strength_squared * (1 << 2 * (FRACTION_BITS + t))) - (slack << t)
     if room < slack << (t + 20):
         # Below this the rounding of v would cost more than a millionth of the noise.
         raise InvalidInput(TOO_STRONG)
@@ -214,8 +215,8 @@ def _moment_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
     assert isinstance(lattice, MomentLattice)
     if norm != 2:
         raise InvalidInput("even moments are released in the Euclidean norm.")
-    exact = _root_up(math.ceil(2 * lattice.longest**2))
-    rounding = math.ceil(_root_up(lattice.dim << 20) * lattice.slack / (1 << 10))
+    exact = whole_root_up(math.ceil(2 * lattice.longest**2))
+    rounding = math.ceil(whole_root_up(lattice.dim << 20) * lattice.slack / (1 << 10))
     return query.multipliers[0] * (exact + rounding * (2 if replaced else 1))
 
 
@@ -223,15 +224,7 @@ def _norm_up(values: Sequence[int], norm: float) -> int:
     """The ℓ₁, ℓ₂ or ℓ_∞ norm of integers ≥ 0, rounded up."""
     if norm == 1:
         return sum(values)
-    return max(values) if math.isinf(norm) else _root_up(sum(x * x for x in values))
-
-
-def _root_up(square: int) -> int:
-    return math.isqrt(square - 1) + 1 if square > 0 else 0
-
-
-def _root_down(square: Fraction) -> int:
-    return math.isqrt(square.numerator // square.denominator)
+    return max(values) if math.isinf(norm) else whole_root_up(sum(x * x for x in values))
 
 
 def _log2(value: Fraction) -> float:

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from muhat.mechanisms.roots import whole_root_up
 from muhat.privacy import Neighbors
 from muhat.workloads.residual_basis import Axes, orbits_of
 from muhat.workloads.residual_differences import Differences
@@ -38,7 +39,7 @@ def euclidean(
             multiplier**2 * math.prod(cells[axis] * (cells[axis] - 1) for axis in axes)
             for axes, multiplier in zip(subsets, multipliers, strict=True)
         )
-        return Fraction(math.isqrt(square - 1) + 1 if square else 0)
+        return Fraction(whole_root_up(square))
     return _farthest(cells, subsets, multipliers)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.mechanisms.exact_product import Integers, exact_product, limbs
+from muhat.mechanisms.roots import root_up
 from muhat.mechanisms.table_query import largest_distance
 from muhat.workloads.closed_factors import farthest_square
 from muhat.workloads.parity import Parity
@@ -237,9 +238,3 @@ def _exact_size(column: list[int], norm: float) -> Fraction:
     if norm == 1:
         return Fraction(sum(abs(entry) for entry in column))
     return Fraction(math.isqrt(sum(entry * entry for entry in column)) + 1)
-
-
-def root_up(square: Fraction) -> Fraction:
-    """√square, rounded up by less than 2^-60."""
-    shifted = square * (1 << 120)
-    return Fraction(math.isqrt(int(shifted)) + 1, 1 << 60)

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from muhat.errors import InvalidInput
 from muhat.mechanisms.exact_product import Integers
+from muhat.mechanisms.roots import root_up
 from muhat.mechanisms.strategy_factor import (
     IdentityFactor,
     ParityFactor,
     StrategyFactor,
-    root_up,
     rounded_factor,
 )
 from muhat.noise import FRACTION_BITS
