@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from muhat.bounds.ball import ball
+from muhat.bounds.ball import BallBounds, any_mean, ball
 from muhat.bounds.domains import contact_pairs, unbiased
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.unbiased import unbiased_mean, unbiased_sum
 from muhat.bounds.width import MinimumWidth, minimum_width
 
 __all__ = [
+    "BallBounds",
     "LowerBound",
     "MinimumWidth",
+    "Trilemma",
+    "any_mean",
     "ball",
     "contact_pairs",
     "linear_queries",
     "minimum_width",
+    "trilemma",
+    "trilemma_curve",
     "unbiased",
     "unbiased_mean",
     "unbiased_sum",

@@ -1,101 +1,199 @@
-"""What no mechanism at all can beat on a Euclidean ball.
+"""Means of records in a Euclidean ball: what muhat achieves, and what nobody can beat.
 
-For pure privacy an explicit packing (B7, docs/proofs/bounds.md): honest about its constant, and
-weak. For the others only rates are known, so there is no number.
+The place where pure and approximate privacy part: the error grows like d under pure privacy and
+like √d under the others. Constants are explicit where they are proved; where only a rate is known
+there is no number. Proofs: docs/proofs/ball.md and bounds.md.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from muhat import _check
+from muhat.bounds.domains import unbiased
 from muhat.bounds.lower_bound import LowerBound
-from muhat.privacy import Privacy, PureDP
+from muhat.bounds.packing import packing_error
+from muhat.bounds.table import BoundTable, rounded_down
+from muhat.bounds.volumes import volume_error
+from muhat.domains import Ball
+from muhat.errors import InvalidInput
+from muhat.privacy import GDP, ApproxDP, Privacy, PureDP, gaussian_mu_squared, to_dict
+from muhat.privacy.rounding import root_at_least
+
+LARGEST_DIMENSION = 1_000_000
+
+MOST_LETTERS = 10_000
+"""Of the code words; the bound of a ball in fewer dimensions holds in more."""
 
 _CITATION = "Bassily, Smith and Thakurta 2014; Steinke and Ullman 2015"
+_OURS = "docs/proofs/ball.md"
+_SUBSTITUTION = "n is public and neighbours replace one record."
+_WHERE = "Records lie in a Euclidean ball."
+_WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive noise"}
 
 
-def ball(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[LowerBound, ...]:
-    """Lower bounds on E‖answer − mean‖₂ of any private mean of n records in a ball, n public.
+@dataclass(frozen=True)
+class Achieved:
+    """What a mechanism of muhat achieves on the ball.
 
-    Pure ε-DP: some dataset has an error of at least
-
-        max over m ≤ n and D ≤ d of  L·(m/n)·√(D/d)·G/(1 + G),   G = (P_D − 1)·e^{−mε},
-
-    with P_D = ⌈2^d/Σ_{i<D} C(d, i)⌉ words of length d at Hamming distance D (Gilbert and
-    Varshamov).
-
-    >>> (bound,) = ball(n=1000, dim=100, radius=1.0, privacy=PureDP(epsilon=1.0))
-    >>> bound.sentence()
-    'Every 1-DP (pure) mechanism has error at least 0.0116 on some dataset.'
+    Attributes:
+        mechanism: its name in `plan_mean`.
+        error: (E‖answer − mean‖₂²)^½, the same for every dataset.
+        promise: what it promises, in words.
     """
-    n, dim = _check.count("n", n), _check.count("dim", dim)
-    radius = _check.positive("radius", radius)
-    assumptions = (
-        "n is public and neighbours replace one record.",
-        "Records lie in a Euclidean ball; the error is the mean Euclidean distance.",
-    )
-    if not isinstance(privacy, PureDP):
-        rate = "Only the rate is known: the constant of the theorem is not explicit."
+
+    mechanism: str
+    error: float
+    promise: str
+
+
+@dataclass(frozen=True, repr=False)
+class BallBounds(BoundTable):
+    """Errors (E‖answer − mean‖₂²)^½ on a ball: achieved ones, and lower bounds.
+
+    Attributes:
+        achieved: what muhat's mechanisms achieve, the best first.
+        bounds: for any mechanism first, then for unbiased ones.
+    """
+
+    n: int
+    dim: int
+    radius: float
+    privacy: Privacy
+    achieved: tuple[Achieved, ...]
+    bounds: tuple[LowerBound, ...]
+
+    @property
+    def upper(self) -> float:
+        """The least error achieved."""
+        return self.achieved[0].error
+
+    @property
+    def lower(self) -> float:
+        """The largest proved bound that holds for any mechanism."""
+        return max(b.value for b in self.bounds if b.mechanisms == "any" and b.value is not None)
+
+    @property
+    def ratio(self) -> float:
+        """How far the best of ours is from what nobody can beat, at most; ∞ if nothing is known."""
+        return self.upper / self.lower if self.lower > 0 else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as JSON."""
+        return {
+            "n": self.n,
+            "dim": self.dim,
+            "radius": self.radius,
+            "privacy": to_dict(self.privacy),
+            "achieved": [asdict(entry) for entry in self.achieved],
+            "bounds": [bound.to_dict() for bound in self.bounds],
+        }
+
+    def _title(self) -> str:
         return (
-            LowerBound(
-                None,
-                "any",
-                "some",
-                "BST14 Theorem 5.5, SU15 Theorem 1.1",
-                "paper",
-                (*assumptions, rate),
-                privacy.describe(),
-                _CITATION,
-            ),
+            f"Mean in a ball of radius {self.radius:g} · {self.privacy.describe()} · "
+            f"n = {self.n} · dimension {self.dim}"
         )
-    value = radius * _packing(n, dim, privacy.epsilon) * (1 - 1e-10)
-    return (
-        LowerBound(
-            value,
-            "any",
-            "some",
-            "B7, an explicit packing",
-            "derived",
-            assumptions,
-            privacy.describe(),
-            _CITATION,
-        ),
-    )
+
+    def _rows(self) -> list[list[str]]:
+        rows = [["mechanism or theorem", "error", "of", "on", "constant"]]
+        for entry in self.achieved:
+            rows.append([entry.mechanism, f"{entry.error:.4g}", "muhat", "every dataset", "exact"])
+        for bound in self.bounds:
+            number = "rate only"
+            if bound.value is not None:
+                number = f"≥ {rounded_down(bound.value)}"
+            elif "rate" not in bound.assumptions[-1]:
+                number = "not applicable"
+            on = f"{bound.datasets} dataset"
+            rows.append([bound.theorem, number, _WHOM[bound.mechanisms], on, bound.source])
+        return rows
+
+    def _notes(self) -> list[str]:
+        if math.isinf(self.ratio):
+            return ["No bound for any mechanism says more than 0 here."]
+        return [
+            f"{self.achieved[0].mechanism} is within a factor of {self.ratio * 1.0005:.3g} of what "
+            f"any {self.privacy.describe()} mechanism can achieve on all datasets."
+        ]
 
 
-def _packing(n: int, dim: int, epsilon: float) -> float:
-    """The bound for the unit ball; any m and D are valid, the best ones are searched."""
-    log_others = _log_packing_sizes(dim)
-    # m·G/(1+G) is log-concave in m and best where x = mε solves ln(x − 1) + x = ln(P_D − 1).
-    low, high = np.ones(dim), np.maximum(2.0, log_others)
-    with np.errstate(divide="ignore"):
-        for _ in range(60):
-            x = (low + high) / 2
-            above = np.log(x - 1) + x > log_others
-            low, high = np.where(above, low, x), np.where(above, x, high)
-    middle = np.floor(np.minimum(high / epsilon, float(n)))
-    best = 0.0
-    distances = np.arange(1, dim + 1)
-    for offset in (0, 1):
-        m = np.clip(middle + offset, 1, n)
-        log_odds = log_others - m * epsilon
-        share = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-        best = max(best, float(np.max(m / n * np.sqrt(distances / dim) * share)))
-    return best
+def ball(n: int, dim: int, radius: float, privacy: Privacy) -> BallBounds:
+    """What is achieved and what is impossible for the mean of n records in a ball, n public.
+
+    Errors are root mean square Euclidean errors against the mean of the records. Achieved, with
+    the radius L and d dimensions: Laplace noise 2√2·Ld/(nε), K-norm noise 2L√(d(d+1))/(nε),
+    Gaussian noise 2L√d/(nμ) with μ = √(2ρ) for ρ-zCDP and the root of the Gaussian curve for
+    (ε, δ)-DP.
+
+    >>> found = ball(n=10_000, dim=100, radius=1.0, privacy=PureDP(epsilon=1.0))
+    >>> [entry.mechanism for entry in found.achieved]
+    ['ellipsoid-norm', 'plain-laplace']
+    >>> found[1].sentence()
+    'Every 1-DP (pure) mechanism has error at least 0.003642 on some dataset.'
+    """
+    n, dim, radius = _checked(n, dim, radius, privacy)
+    general = any_mean(n, dim, radius, privacy)
+    limited = unbiased(Ball(radius=radius, dim=dim), n=n, privacy=privacy)
+    achieved = sorted(_achieved(n, dim, radius, privacy), key=lambda entry: entry.error)
+    return BallBounds(n, dim, radius, privacy, tuple(achieved), (*general, *limited))
 
 
-def _log_packing_sizes(dim: int) -> NDArray[np.float64]:
-    """ln(P_D − 1) for D = 1 … d, from exact integers; -inf where there is only one word."""
-    words = 1 << dim
-    choose, below = 1, 0
-    logarithms = np.empty(dim)
-    for distance in range(1, dim + 1):
-        below += choose
-        choose = choose * (dim - distance + 1) // distance
-        others = -(-words // below) - 1
-        logarithms[distance - 1] = math.log(others) if others else -math.inf
-    return logarithms
+def any_mean(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[LowerBound, ...]:
+    """Lower bounds on the error of any private mean of n records in a ball, biased or not.
+
+    For pure privacy a packing of code words, which is on E‖answer − mean‖₂ and best for d = 1,
+    and the rate of Bassily, Smith and Thakurta; for all promises a comparison of volumes.
+    """
+    n, dim, radius = _checked(n, dim, radius, privacy)
+    promise = privacy.describe()
+
+    def bound(
+        value: float | None, theorem: str, source: str, citation: str, *more: str
+    ) -> LowerBound:
+        assumptions = (_SUBSTITUTION, _WHERE, *more)
+        return LowerBound(value, "any", "some", theorem, source, assumptions, promise, citation)
+
+    volumes = radius * volume_error(n, dim, privacy)
+    if isinstance(privacy, PureDP):
+        # In high dimensions volumes are better, and the integers of the code words long.
+        words = radius * packing_error(n, min(dim, MOST_LETTERS), privacy.epsilon)
+        rate = "Only the rate is known: L·min{1, d/(nε)} up to a constant."
+        return (
+            bound(words, "B7, an explicit packing", "derived", _OURS),
+            bound(volumes, "B7 by volumes", "derived", _OURS),
+            bound(None, "BST14 Lemma 5.1 and Theorem 5.4", "paper", _CITATION, rate),
+        )
+    if isinstance(privacy, ApproxDP):
+        # The rates of BST14 and SU15 for (ε, δ) stand with the bounds for unbiased mechanisms.
+        return (bound(volumes, "B7 by volumes, (ε, δ)", "derived", _OURS),)
+    kind = "GDP" if isinstance(privacy, GDP) else "zCDP"
+    return (bound(volumes, f"B7 by entropy, {kind}", "derived", _OURS),)
+
+
+def _checked(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[int, int, float]:
+    if not isinstance(privacy, Privacy):
+        raise InvalidInput(
+            f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
+        )
+    dim = _check.count("dim", dim, most=LARGEST_DIMENSION)
+    return _check.count("n", n), dim, _check.positive("radius", radius)
+
+
+def _achieved(n: int, dim: int, radius: float, privacy: Privacy) -> list[Achieved]:
+    """Pure mechanisms keep (ε, δ) too; which is better depends on d and δ."""
+    found = []
+    if isinstance(privacy, PureDP | ApproxDP):
+        scale = 2 * radius / (n * privacy.epsilon)
+        promise = PureDP(epsilon=privacy.epsilon).describe()
+        found = [
+            Achieved("ellipsoid-norm", scale * math.sqrt(dim) * math.sqrt(dim + 1), promise),
+            Achieved("plain-laplace", scale * math.sqrt(2) * dim, promise),
+        ]
+    if not isinstance(privacy, PureDP):
+        mu = root_at_least(gaussian_mu_squared(privacy))
+        error = 2 * radius * math.sqrt(dim) / (n * mu)
+        found.append(Achieved("gaussian", error, privacy.describe()))
+    return found

@@ -24,7 +24,7 @@ from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
-from muhat.privacy import Neighbors, Privacy, PureDP
+from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
@@ -184,17 +184,17 @@ class Plan:
             contact_pairs=bounds.contact_pairs(body),
             contributions=self.contributions,
         )
-        if self._has_packing_bound:
+        if self._is_plain_ball:
             assert isinstance(self.domain, Ball)
             size = self.domain.radius * scale
-            found += bounds.ball(self.n, self.domain.dim, size, self.privacy)
+            found = bounds.any_mean(self.n, self.domain.dim, size, self.privacy) + found
         return found
 
     @property
-    def _has_packing_bound(self) -> bool:
-        """Whether the bound on any purely private mechanism speaks of this plan's error."""
+    def _is_plain_ball(self) -> bool:
+        """Whether the bounds on any private mean in a ball speak of this plan's error."""
         plain = self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
-        return plain and isinstance(self.domain, Ball) and isinstance(self.privacy, PureDP)
+        return plain and isinstance(self.domain, Ball)
 
     @cached_property
     def digest(self) -> str:

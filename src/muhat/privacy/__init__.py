@@ -17,6 +17,7 @@ from muhat.privacy.promises import (
     to_dict,
 )
 from muhat.privacy.rounding import as_typed
+from muhat.privacy.shuffling import shuffled
 
 __all__ = [
     "GDP",
@@ -35,5 +36,6 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_mu_squared",
+    "shuffled",
     "to_dict",
 ]
