@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
 import threading
 import warnings
@@ -228,11 +229,26 @@ def test_short_work_and_pipes_see_no_progress(
 ) -> None:
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
+    # Other tests have read a moment ago: this is new work.
+    monkeypatch.setattr(progress.Work, "ended", -math.inf)
     if not terminal:
         monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     exact_sums(Made([ones(5)] * 3), UNIT)
     exact_sums(Made([ones(5)] * 3), UNIT, show_progress=False)
     assert stderr.getvalue() == ""
+
+
+def test_passes_close_to_each_other_have_their_patience_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(progress.Work, "ended", -math.inf)
+    exact_sums(Made([ones(5)] * 3), UNIT)
+    assert shown.getvalue() == ""
+    monkeypatch.setattr(progress.Work, "began", progress.Work.began - progress.PATIENCE_SECONDS)
+    exact_sums(Made([ones(5)] * 3), UNIT)
+    assert "100%" in shown.getvalue()
 
 
 def test_no_thread_is_left_behind() -> None:

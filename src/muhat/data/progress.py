@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 import time
@@ -10,9 +11,29 @@ from typing import Any
 
 PATIENCE_SECONDS = 2.0
 
+GAP_SECONDS = 1.0
+"""Passes that follow each other so closely are one piece of work."""
+
+
+class Work:
+    """When the present piece of work began, and when its last pass ended."""
+
+    began = ended = -math.inf
+
+    @classmethod
+    def start(cls) -> float:
+        """A pass starts: the beginning of the work that it belongs to."""
+        now = time.monotonic()
+        if now - cls.ended > GAP_SECONDS:
+            cls.began = now
+        return cls.began
+
 
 class Progress:
-    """Shows itself on stderr once the work has taken two seconds; safe to call from threads."""
+    """Shows itself on stderr once the work has taken two seconds; safe to call from threads.
+
+    Work of several passes is shown pass by pass, and has its two seconds once.
+    """
 
     def __init__(self, size: int, *, show: bool = True) -> None:
         self._size = size
@@ -20,7 +41,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._lock = threading.Lock()
-        self._started = time.monotonic()
+        self._started = Work.start()
         self._wanted = show and size > 0 and sys.stderr is not None and sys.stderr.isatty()
 
     def advance(self, size: int) -> None:
@@ -43,6 +64,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        Work.ended = time.monotonic()
         if self._bar is not None:
             self._bar.stop()
 
