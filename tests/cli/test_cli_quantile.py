@@ -34,26 +34,10 @@ def test_the_median_is_printed_with_its_rank_error(salaries):
     assert "--ledger" in done.stderr
 
 
-def test_json_has_the_documented_keys(salaries):
+def test_json_has_the_documented_keys(salaries, documented_keys):
     done = run(salaries, "--columns", "salary", *BOUNDS, *PROMISE, "--json")
     fields = json.loads(done.stdout)
-    for key in (
-        "schema",
-        "value",
-        "standard_error",
-        "interval",
-        "mechanism",
-        "privacy",
-        "neighbors",
-        "n",
-        "columns",
-        "cost",
-        "certificate",
-        "assumptions",
-        "ledger_head",
-        "rank_error",
-    ):
-        assert key in fields
+    assert set(fields) >= {"rank_error", *documented_keys}
     assert fields["columns"] == ["salary"]
     assert abs(fields["value"][0] - 50_000) < 20_000
 
@@ -91,6 +75,8 @@ def test_the_account_is_charged(salaries, tmp_path):
         ["--columns", "salari"],
         ["--missing", "drop"],
         ["--epsilon", "1"],
+        ["--relative", "0.01"],
+        ["--lower", "1", "--relative", "0.01", "--resolution", "1"],
     ],
 )
 def test_mistakes_are_one_clear_sentence(salaries, bad):
@@ -102,3 +88,21 @@ def test_mistakes_are_one_clear_sentence(salaries, bad):
 
 def test_help_ends_with_an_example():
     assert "Example: muhat quantile salaries.csv" in run("--help").output
+
+
+def test_steps_by_a_share_are_for_positive_bounds(salaries):
+    done = run(
+        *(salaries, "--columns", "salary", "--lower", "1", "--upper", "1e9"),
+        *("--relative", "0.01", *PROMISE, "--json"),
+    )
+    fields = json.loads(done.stdout)
+    assert fields["grids"][0]["kind"] == "geometric"
+    assert abs(fields["value"][0] - 50_000) < 20_000
+
+
+def test_a_delta_that_says_nothing_is_warned_of(salaries):
+    promise = ["--epsilon", "1", "--delta", "0.01"]
+    done = run(salaries, "--columns", "salary", *BOUNDS, *promise)
+    assert done.stderr.startswith("Warning: delta = 0.01 is not below 1/n")
+    secret = run(salaries, "--columns", "salary", *BOUNDS, *promise, "--secret-n")
+    assert "Warning" not in secret.stderr

@@ -7,7 +7,8 @@ import shlex
 
 import click
 
-from muhat.cli.options import column_names, domain_from
+from muhat.cli.options import column_names, data_from
+from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
 from muhat.planning.task import as_domain
 
@@ -45,14 +46,14 @@ def check(
     lower: list[float] | None = None
     upper: list[float] | None = None
     if bounds:
-        domain = domain_from(bounds, None, names)
+        domain = bounds_from(bounds)
         box, bounded = as_domain(domain)
         if names is not None and set(names) != set(bounded or ()):
             raise InvalidInput("--columns and --bounds must name the same columns.")
         names = list(bounded or ())
         lower = (box.center - box.half_widths).tolist()
         upper = (box.center + box.half_widths).tolist()
-    source = open_source(files[0] if len(files) == 1 else list(files), columns=names)
+    source = open_source(data_from(files), columns=names)
     report = inspect(source, lower, upper)
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
@@ -73,7 +74,7 @@ def _show_labels(files: tuple[str, ...], labels: str, as_json: bool) -> None:
     """The values that occur, a column a line, ready to be made public by whoever may."""
     from muhat.data.labels import labels_of
 
-    found = labels_of(files[0] if len(files) == 1 else list(files), column_names(labels))
+    found = labels_of(data_from(files), column_names(labels))
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))

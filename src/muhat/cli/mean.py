@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat.cli.options import column_names, domain_from, ordered, plan_options, promise_from
+from muhat.cli.assumed import assumption_options, assumptions_from
+from muhat.cli.options import (
+    check_rows,
+    column_names,
+    data_from,
+    plan_options,
+    promise_from,
+    remind_of_ledger,
+)
+from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,31 +25,50 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog="Example: muhat mean salaries.csv --columns salary,age --bounds salary=0:200000 "
-    "--bounds age=16:90 --epsilon 1 --delta 1e-6 --ledger budget.db"
+    "--bounds age=16:90 --epsilon 1 --delta 1e-6 --ledger budget.db, or without bounds: "
+    "muhat mean salaries.csv --magnitude salary=1e7 --magnitude age=1000 --rho 0.5"
 )
 @click.argument("files", nargs=-1, required=True)
 @click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@click.option(
+    "--project",
+    multiple=True,
+    metavar="[COLUMN=]LOW:HIGH",
+    help="Move the value, at no cost, to where it is known to lie: 0:inf, or age=16:90.",
+)
 @plan_options
-def mean(files: tuple[str, ...], ledger: str | None, as_json: bool, **options: Any) -> None:
+@assumption_options
+def mean(
+    files: tuple[str, ...],
+    ledger: str | None,
+    project: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Release the private mean of columns of CSV, Parquet or Arrow FILES."""
+    from muhat.cli.projection import projected, targets_from
     from muhat.planning.shortcuts import COUNTED
     from muhat.planning.shortcuts import mean as release_mean
 
     arguments = _arguments(**options)
+    targets = targets_from(project, arguments["columns"])
     if arguments["n"] is None and not options["secret_n"]:
         arguments["n"] = COUNTED
-    release = release_mean(files[0] if len(files) == 1 else list(files), ledger=ledger, **arguments)
+    release = release_mean(data_from(files), ledger=ledger, **arguments)
+    release = projected(release, targets)
     click.echo(release.to_json() if as_json else repr(release))
-    if ledger is None:
-        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+    remind_of_ledger(ledger)
 
 
 @click.command(
     epilog="Example: muhat plan --bounds salary=0:200000 --bounds age=16:90 --n 10000 "
-    "--epsilon 1 --delta 1e-6"
+    "--epsilon 1 --delta 1e-6, or without bounds: muhat plan --magnitude 1e7 --dim 2 --n 10000 "
+    "--rho 0.5"
 )
+@click.option("--dim", type=int, help="The number of columns, where they have no names.")
 @click.option("--plot", "picture", metavar="FILE", help="Draw the plan to an SVG or PNG file.")
 @plan_options
+@assumption_options
 def plan(as_json: bool, picture: str | None, **options: Any) -> None:
     """Show what a private mean would cost and how good it would be; no data is read."""
     from muhat.planning.planners import plan_mean
@@ -73,24 +101,35 @@ def _arguments(
     columns: str | None,
     bounds: tuple[str, ...],
     ball: str | None,
+    magnitude: tuple[str, ...],
     n: int | None,
     secret_n: bool,
     p: float,
     missing: str,
     contributions: int,
-    **promise: float | None,
+    mechanism: str | None,
+    insist: bool,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    mu: float | None,
+    dim: int | None = None,
+    **assumed: Any,
 ) -> dict[str, Any]:
     """The library's arguments for a command's options."""
-    if n is not None and secret_n:
-        raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
+    check_rows(n, secret_n)
     names = column_names(columns)
-    domain = domain_from(bounds, ball, names)
+    where = where_from(bounds=bounds, ball=ball, magnitude=magnitude, columns=names, dim=dim)
     return {
-        "columns": ordered(domain, names),
-        "domain": domain,
+        "columns": where.columns,
+        "domain": where.domain,
+        "weights": where.weights,
         "n": n,
-        "privacy": promise_from(**promise),
+        "privacy": promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
         "p": p,
         "missing": missing,
         "contributions": contributions,
+        "mechanism": mechanism,
+        "insist": insist,
+        **assumptions_from(**assumed),
     }

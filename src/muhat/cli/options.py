@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import click
 
-from muhat.domains import Ball, Domain
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Interval = tuple[float, float]
 
 
 def promise_options(command: Command) -> Command:
@@ -74,6 +74,19 @@ def plan_options(command: Command) -> Command:
         click.option("--secret-n", is_flag=True, help="Keep the number of rows secret."),
         click.option("--n", type=int, help="The public number of rows."),
         click.option(
+            "--mechanism", metavar="NAME", help="Override the choice, for instance recentring."
+        ),
+        click.option(
+            "--insist", is_flag=True, help="With --magnitude: go on with fewer rows than it needs."
+        ),
+        click.option(
+            "--magnitude",
+            multiple=True,
+            metavar="[COLUMN=]M",
+            help="If nobody knows bounds: values lie within ±M, as generous as you like, and "
+            "where they really lie is learnt privately. Columns of unlike units need one each.",
+        ),
+        click.option(
             "--ball",
             metavar="R[@C1,C2,…]",
             help="Clip rows to the ball of radius R, around the centre C.",
@@ -90,6 +103,23 @@ def plan_options(command: Command) -> Command:
     return promise_options(command)
 
 
+def data_from(files: tuple[str, ...]) -> str | list[str]:
+    """One file, or several that are read together."""
+    return files[0] if len(files) == 1 else list(files)
+
+
+def remind_of_ledger(ledger: str | None) -> None:
+    """Say on stderr that a release was charged to nobody."""
+    if ledger is None:
+        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+
+
+def check_rows(n: int | None, secret_n: bool) -> None:
+    """Refuse a number of rows that is both public and secret."""
+    if n is not None and secret_n:
+        raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
+
+
 def column_names(columns: str | None) -> list[str] | None:
     """The names of --columns."""
     if columns is None:
@@ -100,46 +130,18 @@ def column_names(columns: str | None) -> list[str] | None:
     return names
 
 
-def domain_from(
-    bounds: tuple[str, ...], ball: str | None, columns: list[str] | None
-) -> Domain | dict[str, tuple[float, float]]:
-    """The domain that --bounds or --ball describes."""
-    if bool(bounds) == bool(ball):
-        raise InvalidInput(
-            "say where records lie: --bounds COLUMN=LOW:HIGH for each column, or --ball R."
-        )
-    if ball is not None:
-        return _ball(ball, columns)
-    named = dict(_interval(text) for text in bounds)
-    if len(named) != len(bounds):
-        raise InvalidInput("--bounds names a column twice.")
-    return named
+def named_interval(option: str, text: str) -> tuple[str, Interval]:
+    """COLUMN=LOW:HIGH."""
+    name, equals, ends = text.rpartition("=")
+    if not (name.strip() and equals and ":" in ends):
+        raise InvalidInput(f"{option} must read COLUMN=LOW:HIGH; got {text!r:.80}.")
+    return name.strip(), interval(ends, text)
 
 
-def ordered(
-    domain: Domain | dict[str, tuple[float, float]], columns: list[str] | None
-) -> list[str] | None:
-    """The columns to read: those of --columns, else those that have bounds."""
-    if columns is None and isinstance(domain, dict):
-        return list(domain)
-    return columns
-
-
-def _interval(text: str) -> tuple[str, tuple[float, float]]:
-    name, equals, interval = text.rpartition("=")
-    low, colon, high = interval.partition(":")
-    if not (name and equals and colon):
-        raise InvalidInput(f"--bounds must read COLUMN=LOW:HIGH; got {text!r:.80}.")
-    return name.strip(), (number(low, text), number(high, text))
-
-
-def _ball(text: str, columns: list[str] | None) -> Ball:
-    radius, at, center = text.partition("@")
-    where = [number(part, text) for part in center.split(",")] if at else None
-    if columns is None and where is None:
-        raise InvalidInput("--ball needs --columns, to know the number of columns.")
-    dim = len(columns) if columns is not None else len(where or ())
-    return Ball(radius=number(radius, text), dim=dim, center=where)
+def interval(ends: str, text: str) -> Interval:
+    """LOW:HIGH, a part of the option's text."""
+    low, _, high = ends.partition(":")
+    return number(low, text), number(high, text)
 
 
 def number(text: str, option: str) -> float:

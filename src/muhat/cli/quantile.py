@@ -6,8 +6,15 @@ from typing import Any
 
 import click
 
-from muhat.cli.options import column_names, number, promise_from, promise_options
-from muhat.errors import InvalidInput
+from muhat.cli.options import (
+    check_rows,
+    column_names,
+    data_from,
+    number,
+    promise_from,
+    promise_options,
+    remind_of_ledger,
+)
 
 
 @click.command(
@@ -31,6 +38,11 @@ from muhat.errors import InvalidInput
     help="The step between values, for each column: 1 for whole numbers.  [default: a round "
     "number with at most 2^20 steps]",
 )
+@click.option(
+    "--relative",
+    metavar="SHARE",
+    help="Steps by a share instead, for positive bounds: 0.01 for values 1 % apart.",
+)
 @click.option("--n", type=int, help="The public number of rows.")
 @click.option("--secret-n", is_flag=True, help="Keep the number of rows secret.")
 @click.option(
@@ -51,6 +63,7 @@ def quantile(
     lower: str,
     upper: str,
     resolution: str | None,
+    relative: str | None,
     n: int | None,
     secret_n: bool,
     missing: str,
@@ -63,10 +76,9 @@ def quantile(
     from muhat.planning.quantiles import quantile as release_quantile
     from muhat.planning.shortcuts import COUNTED
 
-    if n is not None and secret_n:
-        raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
+    check_rows(n, secret_n)
     release = release_quantile(
-        files[0] if len(files) == 1 else list(files),
+        data_from(files),
         _numbers(q, "--q"),
         lower=_numbers(lower, "--lower"),
         upper=_numbers(upper, "--upper"),
@@ -74,13 +86,13 @@ def quantile(
         n=n if n is not None or secret_n else COUNTED,
         columns=column_names(columns),
         resolution=None if resolution is None else _numbers(resolution, "--resolution"),
+        relative=None if relative is None else _numbers(relative, "--relative"),
         missing=missing,
         contributions=contributions,
         ledger=ledger,
     )
     click.echo(release.to_json() if as_json else repr(release))
-    if ledger is None:
-        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+    remind_of_ledger(ledger)
 
 
 def _numbers(text: str, option: str) -> Any:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat.cli.options import column_names, number, promise_from, promise_options
+from muhat.cli.options import (
+    column_names,
+    data_from,
+    number,
+    promise_from,
+    promise_options,
+    remind_of_ledger,
+)
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -86,7 +93,7 @@ def queries(
     from muhat.privacy import Neighbors
 
     neighbors = Neighbors.SUBSTITUTE if substitute else Neighbors.ADD_REMOVE
-    data = files[0] if len(files) == 1 else list(files)
+    data = data_from(files)
     declared, unknown = declared_categories(column_names(columns), categories, bins)
     if unknown and not public_categories:
         raise _undeclared(unknown)
@@ -115,8 +122,7 @@ def queries(
     click.echo(release.to_json() if as_json else repr(release))
     if target is not None:
         write_table(release, target)
-    if ledger is None:
-        click.echo("Not written to any account; use --ledger to keep one.", err=True)
+    remind_of_ledger(ledger)
 
 
 def declared_categories(

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from muhat.errors import DataChanged, InvalidInput
 from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
+from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
 from muhat.planning.task import check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
@@ -40,6 +41,7 @@ def quantile(
     n: int | Counted | None = COUNTED,
     columns: Sequence[str] | Sequence[int] | None = None,
     resolution: ArrayLike | None = None,
+    relative: ArrayLike | None = None,
     missing: str = "center",
     contributions: int = 1,
     ledger: LedgerLike = None,
@@ -53,7 +55,8 @@ def quantile(
     `resolution` is the step of the grid that values lie on: its default is a round number with
     at most 2^20 steps between the bounds. Give the data's own step (1 for whole numbers, 0.01 for
     prices) where it is coarser: each halving of the number of steps saves a round of noise. A
-    finer one costs little, 2^30 steps are the most.
+    finer one costs little, 2^30 steps are the most. For positive numbers over many orders of
+    magnitude, `relative` asks for steps by a share instead: 0.01 for values 1 % apart.
 
     n left out: the rows are counted and their number is declared public. `n=None`: secret, and
     nothing is paid for that. A missing or non-finite value counts as the middle of the bounds;
@@ -72,7 +75,7 @@ def quantile(
     check_promise(privacy)
     assert privacy is not None
     asked = _fractions(q)
-    grids = _grids(lower, upper, resolution)
+    grids = _grids(lower, upper, resolution, relative)
     public = None if n is None else 1 if n is COUNTED else _check.count("n", n)
     _check.one_of("missing", missing, ["center", "drop"])
     if missing == "drop" and public is not None:
@@ -97,6 +100,7 @@ def quantile(
         if rows == 0:
             raise InvalidInput("the data have no rows, so there is no quantile to release.")
         recipe = replace(recipe, n=rows)
+        warn_of_large_delta(privacy, rows, stacklevel=2)
     lines = assumptions(recipe, missing, counted=n is COUNTED)
     return _carry_out(recipe, asked, privacy, missing, lines, source, account)
 
@@ -186,28 +190,36 @@ def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:
 
 
 def _grids(
-    lower: ArrayLike | None, upper: ArrayLike | None, resolution: ArrayLike | None
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    resolution: ArrayLike | None,
+    relative: ArrayLike | None,
 ) -> list[UniformGrid]:
     """A grid a column, from a number or a list for each of the arguments."""
     from muhat.data.grids import UniformGrid
+    from muhat.release.quantile_grids import RelativeGrid
 
     if lower is None or upper is None:
         raise InvalidInput(
             "lower and upper must say between which public bounds the search runs, for "
             "instance lower=0, upper=1e6; generous bounds cost little."
         )
+    if resolution is not None and relative is not None:
+        raise InvalidInput("resolution and relative are two ways to choose a step; give one.")
     lows, highs = _listed("lower", lower), _listed("upper", upper)
-    steps = _listed("resolution", resolution)
+    steps = _listed("resolution", resolution if relative is None else relative)
     if not isinstance(lows, tuple) and not isinstance(highs, tuple):
         lows, highs = (lows,), (highs,)
         steps = steps if isinstance(steps, tuple) else (steps,)
     if not isinstance(lows, tuple) or not isinstance(highs, tuple) or len(lows) != len(highs):
         raise InvalidInput("lower and upper must be two numbers, or two lists of equal length.")
-    if steps is None:
-        steps = (None,) * len(lows)
+    if steps is None or (relative is not None and not isinstance(steps, tuple)):
+        steps = (steps,) * len(lows)
     if not lows or not isinstance(steps, tuple) or len(steps) != len(lows):
-        raise InvalidInput("lower, upper and resolution must have one number for each column.")
-    return [UniformGrid.between(*each) for each in zip(lows, highs, steps, strict=True)]
+        raise InvalidInput("lower, upper and the steps must have one number for each column.")
+    kind = UniformGrid if relative is None else RelativeGrid
+    # Searches know grids by their cells alone: the two kinds are the same to them.
+    return [cast(UniformGrid, kind.between(*each)) for each in zip(lows, highs, steps, strict=True)]
 
 
 def _listed(name: str, value: Any) -> Any:

@@ -34,10 +34,15 @@ def release_title(release: Release) -> str:
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
-    lower, upper = release.interval()
     rows = [["column", "value", "standard error", "95 % interval"]]
+    if release.noise is None:
+        for column, value in zip(release.columns, release.value, strict=True):
+            shown = "none" if release.failed else f"{value:.6g}"
+            rows.append([column, shown, "unknown", "unknown"])
+        return shortened(rows)
+    lower, upper = release.interval()
     for column, value, error, low, high in zip(
-        release.columns, release.value, release.standard_error, lower, upper, strict=True
+        release.columns, release.value, release.noise.standard_error, lower, upper, strict=True
     ):
         interval = f"{rounded(low, error)} … {rounded(high, error)}"
         rows.append([column, rounded(value, error), significant(error), interval])
@@ -46,15 +51,37 @@ def release_rows(release: Release) -> list[list[str]]:
 
 def release_notes(release: Release) -> list[str]:
     """How good the release is, or why that cannot be said."""
+    if release.failure is not None:
+        return [f"No value came out; the promise is spent. The reason: {release.failure}."]
+    return [*_learnt_lines(release), *_goodness(release)]
+
+
+def _learnt_lines(release: Release) -> list[str]:
+    if not release.domain_is_learnt or release.bias is not None:
+        return []
+    radius = getattr(release.domain, "radius", None)
+    where = "a set" if radius is None else f"a ball of radius {significant(radius)}"
+    return [f"Clipped to {where} that was found privately; errors are about the clipped records."]
+
+
+def _goodness(release: Release) -> list[str]:
+    if release.unprojected is not None:
+        return [
+            "Projected onto a set where the exact value lies: free, and slightly biased, so no "
+            "certificate. Errors and intervals are those before the projection."
+        ]
     if release.mechanism == "ratio":
         return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
+    if release.bias is not None:
+        least = f"at most {significant(release.bias)} in every column" if release.bias else "0"
+        return [f"The bias is {least} if the assumptions hold; errors are about the noise alone."]
     return certificate_lines(release.certificate)
 
 
 def certificate_lines(certificate: Certificate | None) -> list[str]:
     """How good it is, in a few sentences."""
     if certificate is None:
-        return ["No certificate: the value is biased, and the bounds speak of unbiased ones."]
+        return ["No certificate: the value may be biased, and the bounds speak of unbiased ones."]
     return certificate.describe().splitlines()
 
 

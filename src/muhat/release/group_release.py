@@ -44,6 +44,8 @@ class GroupRelease:
             raise InvalidInput("a release of groups names a column and its categories.")
         if {release.columns for release in self.releases} != {self.columns}:
             raise InvalidInput("all groups have the means of the same columns.")
+        if any(release.noise is None for release in self.releases):
+            raise InvalidInput("the mean of every group has an error that is known.")
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat.release.display import page, shortened, table
+from muhat.release.quantile_grids import shown, words
 
 if TYPE_CHECKING:
     from muhat.release.quantile_release import QuantileRelease
@@ -39,15 +40,15 @@ def release_rows(release: QuantileRelease) -> list[list[str]]:
     values, errors, lows, highs = (
         np.reshape(each, shape) for each in (release.value, release.rank_error(), lower, upper)
     )
-    for j, column in enumerate(release.columns):
+    for j, (column, grid) in enumerate(zip(release.columns, release.grids, strict=True)):
         for i, fraction in enumerate(release.fractions):
             rows.append(
                 [
                     column,
                     f"{fraction:g}",
-                    f"{values[i, j]:.10g}",
+                    shown(grid, values[i, j]),
                     f"± {errors[i, j]:,}",
-                    f"{lows[i, j]:.10g} … {highs[i, j]:.10g}",
+                    f"{shown(grid, lows[i, j])} … {shown(grid, highs[i, j])}",
                 ]
             )
     return shortened(rows)
@@ -59,9 +60,8 @@ def description(release: QuantileRelease) -> str:
     for j, (column, grid) in enumerate(zip(release.columns, release.grids, strict=True)):
         search = release.searches[0][j]
         lines.append(
-            f"{column}: {grid.cells:,} steps of {grid.step:g} from {grid.lower:g} to "
-            f"{grid.upper:g}, {search.rounds} noisy comparisons for each quantile, with "
-            f"{search.law.name} noise of {search.scale:.3g} records."
+            f"{column}: {words(grid)}, {search.rounds} noisy comparisons for each quantile, "
+            f"with {search.law.name} noise of {search.scale:.3g} records."
         )
     lines += ["", *table(release_rows(release)), "", NOTE, "", "Assumptions:"]
     return "\n".join([*lines, *(f"- {line}" for line in release.assumptions)])

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat import _check, privacy
-from muhat.data.grids import UniformGrid
+from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.mechanisms.noisy_search import Comparison, NoisySearch
 from muhat.mechanisms.quantile import Found
 from muhat.privacy import Neighbors, Privacy
+from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
+from muhat.release.quantile_grids import AnyGrid, read_grid, span, step
 from muhat.release.reading import read_json
 
 Floats = NDArray[np.float64]
@@ -35,7 +36,7 @@ class QuantileRelease:
 
     q: float | tuple[float, ...]
     columns: tuple[str, ...]
-    grids: tuple[UniformGrid, ...]
+    grids: tuple[AnyGrid, ...]
     searches: tuple[tuple[NoisySearch, ...], ...]
     found: tuple[tuple[Found, ...], ...]
     privacy: Privacy
@@ -80,8 +81,8 @@ class QuantileRelease:
 
     @property
     def resolution(self) -> Floats:
-        """The step of every column's grid, of shape (d,): values are multiples of it."""
-        return np.array([grid.step for grid in self.grids])
+        """The step of every column's grid, of shape (d,); a share of the value if relative."""
+        return np.array([step(grid) for grid in self.grids])
 
     @property
     def noise_scale(self) -> Floats:
@@ -112,15 +113,13 @@ class QuantileRelease:
         """(lower, upper) around the exact quantiles of the clipped records.
 
         It costs nothing: the noisy counts of the search have been paid for. It is conservative,
-        since its ends are cells that the search has visited, half a step of the grid included.
+        since its ends are those of cells that the search has visited.
         """
         level = self._level(confidence, simultaneous)
 
-        def end(side: int) -> Callable[[UniformGrid, NoisySearch, Found], float]:
-            def of(grid: UniformGrid, search: NoisySearch, found: Found) -> float:
-                cell = search.enclosing(found.comparisons, level)[side]
-                reached = grid.value(cell) + (side - 0.5) * grid.step
-                return min(max(reached, grid.lower), grid.upper)
+        def end(side: int) -> Callable[[AnyGrid, NoisySearch, Found], float]:
+            def of(grid: AnyGrid, search: NoisySearch, found: Found) -> float:
+                return span(grid, search.enclosing(found.comparisons, level)[side])[side]
 
             return of
 
@@ -131,7 +130,7 @@ class QuantileRelease:
         # Searches have independent noise: all hold with the product of their levels.
         return level ** (1 / (len(self.fractions) * len(self.columns))) if simultaneous else level
 
-    def _each(self, what: Callable[[UniformGrid, NoisySearch, Found], float]) -> Floats:
+    def _each(self, what: Callable[[AnyGrid, NoisySearch, Found], float]) -> Floats:
         values = [
             [what(*place) for place in zip(self.grids, searches, found, strict=True)]
             for searches, found in zip(self.searches, self.found, strict=True)
@@ -146,7 +145,6 @@ class QuantileRelease:
 
     def to_dict(self) -> dict[str, Any]:
         """The release as plain data, ready for JSON."""
-        lower, upper = self.interval()
         return {
             "schema": SCHEMA,
             "statistic": self.statistic,
@@ -154,26 +152,12 @@ class QuantileRelease:
             "columns": list(self.columns),
             "value": self.value.tolist(),
             "standard_error": None,
-            "rank_error": {"confidence": 0.95, "ranks": self.rank_error().tolist()},
-            "interval": {
-                "confidence": 0.95,
-                "target": "empirical",
-                "lower": lower.tolist(),
-                "upper": upper.tolist(),
-            },
-            "mechanism": self.mechanism,
-            "privacy": privacy.to_dict(self.privacy),
-            "neighbors": self.neighbors.value,
-            "n": self.n,
-            "contributions": self.contributions,
+            "rank_error": {"confidence": CONFIDENCE, "ranks": self.rank_error().tolist()},
+            "interval": interval_fields(self.interval()),
+            **account_fields(self),
             "grids": [grid.to_dict() for grid in self.grids],
             "searches": [[search.to_dict() for search in row] for row in self.searches],
             "found": [[_found_to_dict(found) for found in row] for row in self.found],
-            "cost": privacy.to_dict(self.cost),
-            "certificate": None,
-            "assumptions": list(self.assumptions),
-            "plan_digest": self.plan_digest,
-            "ledger_head": self.ledger_head,
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -191,20 +175,12 @@ class QuantileRelease:
         return cls(
             q=tuple(q) if isinstance(q, list) else q,
             columns=tuple(fields["columns"]),
-            grids=tuple(
-                UniformGrid(grid["lower"], grid["upper"], grid["step"]) for grid in fields["grids"]
-            ),
+            grids=tuple(map(read_grid, fields["grids"])),
             searches=tuple(
                 tuple(NoisySearch.from_dict(search) for search in row) for row in fields["searches"]
             ),
             found=tuple(tuple(_found_from_dict(found) for found in row) for row in fields["found"]),
-            privacy=privacy.from_dict(fields["privacy"]),
-            neighbors=Neighbors.parse(fields["neighbors"]),
-            n=fields["n"],
-            contributions=fields["contributions"],
-            assumptions=tuple(fields["assumptions"]),
-            plan_digest=fields["plan_digest"],
-            ledger_head=fields["ledger_head"],
+            **read_account(fields),
         )
 
     def __float__(self) -> float:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat import _check, privacy, workloads
+from muhat import _check, workloads
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
+from muhat.release.fields import account_fields, interval_fields, read_account, read_certificate
 from muhat.release.query_table import Attributes, marginal_table, tidy_table
 from muhat.release.reading import read_json
 from muhat.workloads import Workload
@@ -122,7 +123,6 @@ class QueryRelease:
 
     def to_dict(self) -> dict[str, Any]:
         """The release as plain data, ready for JSON."""
-        lower, upper = self.interval()
         return {
             "schema": SCHEMA,
             "statistic": "queries",
@@ -131,23 +131,9 @@ class QueryRelease:
             "categories": [list(labels) for labels in self.attributes.labels],
             "value": self.value.tolist(),
             "standard_error": self.standard_error.tolist(),
-            "interval": {
-                "confidence": 0.95,
-                "target": "empirical",
-                "lower": lower.tolist(),
-                "upper": upper.tolist(),
-            },
-            "mechanism": self.mechanism,
-            "privacy": privacy.to_dict(self.privacy),
-            "neighbors": self.neighbors.value,
-            "n": self.n,
-            "contributions": self.contributions,
+            "interval": interval_fields(self.interval()),
+            **account_fields(self, self.certificate),
             "noise": self.noise.to_dict(),
-            "cost": privacy.to_dict(self.cost),
-            "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            "assumptions": list(self.assumptions),
-            "plan_digest": self.plan_digest,
-            "ledger_head": self.ledger_head,
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -161,7 +147,6 @@ class QueryRelease:
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> QueryRelease:
-        certificate = fields["certificate"]
         return cls(
             value=np.array(fields["value"], np.float64),
             workload=workloads.from_dict(fields["workload"]),
@@ -169,15 +154,9 @@ class QueryRelease:
                 tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
             ),
             mechanism=str(fields["mechanism"]),
-            privacy=privacy.from_dict(fields["privacy"]),
-            neighbors=Neighbors.parse(fields["neighbors"]),
-            n=fields["n"],
-            contributions=fields["contributions"],
             noise=AnswerNoise.from_dict(fields["noise"]),
-            certificate=None if certificate is None else Certificate.from_dict(certificate),
-            assumptions=tuple(map(str, fields["assumptions"])),
-            plan_digest=str(fields["plan_digest"]),
-            ledger_head=fields["ledger_head"],
+            certificate=read_certificate(fields),
+            **read_account(fields),
         )
 
     def __repr__(self) -> str:

@@ -10,18 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat import _check, privacy
+from muhat import _check
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
-from muhat.domains.hull import nearest_in_hull
 from muhat.errors import InvalidInput
 from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
+from muhat.noise.student_spread import StudentSpread
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
+from muhat.release.fields import account_fields, interval_fields, read_account, read_certificate
+from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
 
 Floats = NDArray[np.float64]
+
+PUBLIC_DOMAIN = frozenset(
+    {"gaussian", "laplace", "plain-laplace", "box-norm", "ellipsoid-norm", "smooth"}
+)
+"""Mechanisms whose domain was public before; those of others may be learnt from the records."""
+
+Noise = Spread | Ratio | StudentSpread
+"""What is known about the error of a value."""
 
 SCHEMA = "muhat.release/1"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
@@ -34,6 +44,11 @@ class Release:
     `value`, of shape (d,), is the answer; the error against the exact answer for the clipped
     records is in `covariance`, `standard_error` and `interval`. Nothing in a release depends on
     the data except through the noisy answer.
+
+    Where nothing is known about the error, `noise` is None. `bias` bounds |E value − mean| in
+    every column if the assumptions hold, None where no such bound is proved. `unprojected` is the
+    value before `projected`. With a `failure`, the reason why no value came out, all values are
+    not-a-number.
     """
 
     statistic: str
@@ -45,15 +60,37 @@ class Release:
     n: int | None
     contributions: int
     domain: Domain | None
-    noise: Spread | Ratio
+    noise: Noise | None
     certificate: Certificate | None
     assumptions: tuple[str, ...]
     plan_digest: str
     ledger_head: dict[str, Any] | None
+    bias: float | None = None
+    unprojected: Floats | None = None
+    failure: str | None = None
 
     def __post_init__(self) -> None:
-        if self.value.shape != (len(self.columns),) or not np.isfinite(self.value).all():
-            raise InvalidInput("a release has one finite value a column.")
+        shape = (len(self.columns),)
+        if self.failed and not (self.value.shape == shape and np.isnan(self.value).all()):
+            raise InvalidInput("a release that failed has not-a-number in every column.")
+        said = (self.noise, self.certificate, self.unprojected)
+        if self.failed and any(one is not None for one in said):
+            raise InvalidInput("a release that failed has a reason and nothing else to say.")
+        for value in () if self.failed else (self.value, self.unprojected):
+            if value is not None and not (value.shape == shape and np.isfinite(value).all()):
+                raise InvalidInput("a release has one finite value a column.")
+        if self.bias is not None and not _check.real("bias", self.bias) >= 0:
+            raise InvalidInput(f"bias must not be negative; got {self.bias:g}.")
+
+    @property
+    def failed(self) -> bool:
+        """Whether no value came out; the promise is spent all the same."""
+        return self.failure is not None
+
+    @property
+    def domain_is_learnt(self) -> bool:
+        """Whether the domain came out with the value, instead of being public before."""
+        return self.domain is not None and self.mechanism not in {*PUBLIC_DOMAIN, "ratio"}
 
     @property
     def cost(self) -> Privacy:
@@ -61,14 +98,17 @@ class Release:
         return self.privacy
 
     @property
-    def standard_error(self) -> Floats:
-        """The standard deviation of the noise on each coordinate, of shape (d,)."""
-        return self.noise.standard_error
+    def standard_error(self) -> Floats | None:
+        """The standard deviation of the noise on each coordinate, of shape (d,).
+
+        None if nothing is known about the error; before a projection if there was one.
+        """
+        return None if self.noise is None else self.noise.standard_error
 
     @property
-    def covariance(self) -> Floats:
-        """The covariance of the noise, of shape (d, d)."""
-        return self.noise.covariance
+    def covariance(self) -> Floats | None:
+        """The covariance of the noise, of shape (d, d), or None as for `standard_error`."""
+        return None if self.noise is None else self.noise.covariance
 
     def interval(
         self, confidence: float = 0.95, *, simultaneous: bool = False, target: str = "empirical"
@@ -79,19 +119,32 @@ class Release:
         the noise alone. The target "population" is the mean of the distribution that the
         records are drawn from (clipped too), if they are independent draws of it: Hoeffding's
         inequality adds the sampling error, with nothing assumed but the bounds. One interval a
-        coordinate, or with `simultaneous` all of them at once.
+        coordinate, or with `simultaneous` all of them at once. A projection moves the value and
+        not the interval, which so holds even if the exact answer is not in the set.
         """
         level = _check.probability("confidence", confidence)
         _check.one_of("target", target, ["empirical", "population"])
+        noise = self._known_noise()
         if target == "population":
             half = self._population_half_widths(level, simultaneous)
-            return self.value - half, self.value + half
-        if isinstance(self.noise, Ratio):
+        elif isinstance(noise, Ratio):
             assert self.domain is not None
-            lower, upper = self.noise.interval(level, joint=simultaneous)
+            lower, upper = noise.interval(level, joint=simultaneous)
             return self.domain.center + lower, self.domain.center + upper
-        half = self.noise.half_widths(level, joint=simultaneous)
-        return self.value - half, self.value + half
+        else:
+            half = noise.half_widths(level, joint=simultaneous)
+        middle = self.value if self.unprojected is None else self.unprojected
+        return middle - half, middle + half
+
+    def _known_noise(self) -> Noise:
+        if self.failed:
+            raise InvalidInput(f"no value came out, so nothing is known about it: {self.failure}.")
+        if self.noise is None:
+            raise InvalidInput(
+                f"nothing is known about the error of this {self.statistic} by the mechanism "
+                f"{self.mechanism!r}, so it has no interval."
+            )
+        return self.noise
 
     def _population_half_widths(self, level: float, simultaneous: bool) -> Floats:
         if self.statistic != "mean" or self.domain is None:
@@ -99,12 +152,12 @@ class Release:
                 f"a {self.statistic} has no population interval; only a mean estimates "
                 "something of the population."
             )
-        if self.n is None or isinstance(self.noise, Ratio):
+        if self.n is None or not isinstance(self.noise, Spread):
             raise InvalidInput(
                 "the sampling error depends on the number of records, which is secret here; "
                 'use target="empirical".'
             )
-        if self.mechanism == "recentring":
+        if self.domain_is_learnt:
             raise InvalidInput(
                 "the domain was learnt from these records, so it bounds no independent draws; "
                 'use target="empirical".'
@@ -126,49 +179,68 @@ class Release:
             )
         return np.asarray(min(halves, key=lambda half: float(np.sum(half / halves[0]))))
 
-    def projected(self) -> Release:
-        """The value moved to the nearest point of the domain's convex hull, where the mean lies.
+    def projected(self, onto: Domain | Intervals | None = None) -> Release:
+        """The value moved to the nearest point of a convex set that the exact answer lies in.
+
+        `onto` is a public set: a domain (its convex hull), or intervals by column, which may
+        have infinite ends and leave the other columns alone; `{"income": (0, math.inf)}` stands
+        for a half-space, one such entry a column for the cone of non-negative values. Left out,
+        it is the domain of the records, where their mean lies.
 
         Free of privacy cost, no longer unbiased. The certificate is dropped, because its bounds
-        speak of unbiased mechanisms.
+        speak of unbiased mechanisms; intervals and standard errors stay those of the noise.
+
+        >>> import math
+        >>> import numpy as np, muhat as mh
+        >>> data, promise = {"debt": np.zeros(9)}, mh.ZCDP(rho=0.1)
+        >>> release = mh.mean(data, domain={"debt": (-1, 1)}, privacy=promise)
+        >>> float(release.projected(onto={"debt": (0, math.inf)})) >= 0
+        True
         """
-        if self.domain is None or self.statistic != "mean":
-            raise InvalidInput("only a mean is known to lie in the domain of the records.")
-        note = "projected onto the convex hull of the domain, which may bias the value"
+        if self.failed:
+            raise InvalidInput(f"no value came out that could be projected: {self.failure}.")
+        if onto is None and (self.domain is None or self.statistic != "mean"):
+            raise InvalidInput(
+                "only a mean is known to lie in the domain of the records; say where this "
+                f"{self.statistic} lies: projected(onto={{{self.columns[0]!r:.40}: (0, math.inf)}})"
+                " or another muhat domain."
+            )
+        chosen = self.domain if onto is None else onto
+        assert chosen is not None
+        value, words = nearest(chosen, self.value, self.columns)
+        where = "the convex hull of the domain" if onto is None else f"{words}, as declared"
         return replace(
             self,
-            value=nearest_in_hull(self.domain, self.value),
+            value=value,
+            unprojected=self.value if self.unprojected is None else self.unprojected,
             certificate=None,
-            assumptions=(*self.assumptions, note),
+            bias=None,
+            assumptions=(
+                *self.assumptions,
+                f"projected onto {where}, which may bias the value; intervals and standard errors "
+                "are those before the projection",
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The release as plain data, ready for JSON."""
-        lower, upper = self.interval()
+        errors, noise = self.standard_error, self.noise
+        optional = {
+            "bias": self.bias,
+            "unprojected": None if self.unprojected is None else self.unprojected.tolist(),
+            "failure": self.failure,
+        }
         return {
             "schema": SCHEMA,
             "statistic": self.statistic,
             "columns": list(self.columns),
-            "value": self.value.tolist(),
-            "standard_error": [_number(error) for error in self.standard_error],
-            "interval": {
-                "confidence": 0.95,
-                "target": "empirical",
-                "lower": lower.tolist(),
-                "upper": upper.tolist(),
-            },
-            "mechanism": self.mechanism,
-            "privacy": privacy.to_dict(self.privacy),
-            "neighbors": self.neighbors.value,
-            "n": self.n,
-            "contributions": self.contributions,
+            "value": None if self.failed else self.value.tolist(),
+            "standard_error": None if errors is None else [_number(error) for error in errors],
+            "interval": None if noise is None else interval_fields(self.interval()),
+            **account_fields(self, self.certificate),
             "domain": None if self.domain is None else self.domain.to_dict(),
-            "noise": {"kind": type(self.noise).__name__.lower(), **self.noise.to_dict()},
-            "cost": privacy.to_dict(self.cost),
-            "certificate": None if self.certificate is None else self.certificate.to_dict(),
-            "assumptions": list(self.assumptions),
-            "plan_digest": self.plan_digest,
-            "ledger_head": self.ledger_head,
+            "noise": None if noise is None else _noise_to_dict(noise),
+            **{name: field for name, field in optional.items() if field is not None},
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -182,23 +254,23 @@ class Release:
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Release:
-        noise = Ratio if fields["noise"]["kind"] == "ratio" else Spread
-        domain, certificate = fields["domain"], fields["certificate"]
+        domain, value, failure = fields["domain"], fields["value"], fields.get("failure")
+        columns, moved = tuple(fields["columns"]), fields.get("unprojected")
+        values = [math.nan] * len(columns) if value is None else value
+        if (fields["noise"] is None) != (fields["standard_error"] is None):
+            raise InvalidInput("the release has errors and no noise, or the other way round.")
         return cls(
             statistic=fields["statistic"],
-            value=np.array(fields["value"], np.float64),
-            columns=tuple(fields["columns"]),
+            value=np.array(values, np.float64),
+            columns=columns,
             mechanism=fields["mechanism"],
-            privacy=privacy.from_dict(fields["privacy"]),
-            neighbors=Neighbors.parse(fields["neighbors"]),
-            n=fields["n"],
-            contributions=fields["contributions"],
             domain=None if domain is None else domain_from_dict(domain),
-            noise=noise.from_dict(fields["noise"]),
-            certificate=None if certificate is None else Certificate.from_dict(certificate),
-            assumptions=tuple(fields["assumptions"]),
-            plan_digest=fields["plan_digest"],
-            ledger_head=fields["ledger_head"],
+            noise=_noise_from_dict(fields["noise"]),
+            certificate=read_certificate(fields),
+            bias=fields.get("bias"),
+            unprojected=None if moved is None else np.array(moved, np.float64),
+            failure=None if failure is None else str(failure),
+            **read_account(fields),
         )
 
     def __float__(self) -> float:
@@ -220,3 +292,18 @@ class Release:
 def _number(value: float) -> float | str:
     """JSON has no infinity; the word stands for it."""
     return float(value) if math.isfinite(value) else "inf"
+
+
+def _noise_to_dict(noise: Noise) -> dict[str, Any]:
+    return {"kind": _kind(type(noise)), **noise.to_dict()}
+
+
+def _noise_from_dict(fields: dict[str, Any] | None) -> Noise | None:
+    if fields is None:
+        return None
+    kinds: dict[str, type[Noise]] = {_kind(each): each for each in (Spread, Ratio, StudentSpread)}
+    return kinds[fields["kind"]].from_dict(fields)
+
+
+def _kind(noise: type[Noise]) -> str:
+    return noise.__name__.lower()
