@@ -228,7 +228,7 @@ def test_a_pass_that_fails_keeps_the_charge(
     passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = ledger(tmp_path)
-    add, seen = distances.bounded, [0]
+    add, seen = distances.Records, [0]
 
     def failing(*args: Any) -> Any:
         seen[0] += 1
@@ -236,7 +236,7 @@ def test_a_pass_that_fails_keeps_the_charge(
             raise OSError("cell 12345 is damaged")
         return add(*args)
 
-    monkeypatch.setattr(distances, "bounded", failing)
+    monkeypatch.setattr(distances, "Records", failing)
     with pytest.raises(mh.SourceFailed) as caught:
         plan().release(records(), ledger=account)
     assert "12345" not in str(caught.value)

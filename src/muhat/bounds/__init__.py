@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muhat.bounds.ball import BallBounds, any_mean, ball
 from muhat.bounds.domains import contact_pairs, unbiased
+from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
@@ -18,6 +19,7 @@ __all__ = [
     "any_mean",
     "ball",
     "contact_pairs",
+    "in_neighbor",
     "linear_queries",
     "minimum_width",
     "trilemma",

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What came out of a method; all of it is private output."""
+    """What came out of a method; all of it is private output.
+
+    `noise` is None if nothing is known about the error, `ball` if the method has none. With a
+    `failure`, the reason why there is no value, the values are not-a-number.
+    """
 
     value: Floats
-    noise: Spread
-    ball: Domain
+    noise: Spread | None
+    ball: Domain | None
     steps: tuple[Step, ...]
+    failure: str | None = None
 
     def count(self, name: str) -> int:
         """How often a step of this name was taken."""
@@ -61,6 +66,9 @@ class Method(Protocol):
 
     def check(self) -> None:
         """Make every kind of step once: what cannot be made is refused before any charge."""
+
+    def admit(self, source: Source) -> None:
+        """Refuse a source that cannot be read as often as it takes, from its metadata alone."""
 
     def run(self, source: Source) -> Learnt:
         """Read the records as often as it takes; the whole promise has been charged."""

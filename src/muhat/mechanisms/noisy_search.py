@@ -128,6 +128,11 @@ class NoisySearch:
         """
         return max(0, math.ceil(self._reach(confidence) - self._slack))
 
+    def rank_error_but_for(self, failure: float) -> int:
+        """`rank_error` at the confidence 1 − failure, which may be too close to 1 for a float."""
+        reach = self._reach_at(math.log1p(-_check.probability("failure", failure)))
+        return max(0, math.ceil(reach - self._slack))
+
     def enclosing(
         self, comparisons: Iterable[Comparison], confidence: float = 0.95
     ) -> tuple[int, int]:
@@ -153,8 +158,10 @@ class NoisySearch:
 
     def _reach(self, confidence: float) -> float:
         """What the noise of no round exceeds on its bad side, in records, at this confidence."""
-        _check.probability("confidence", confidence)
-        failure = -math.expm1(math.log(confidence) / max(self.rounds, 1)) / _SAFE
+        return self._reach_at(math.log(_check.probability("confidence", confidence)))
+
+    def _reach_at(self, log_confidence: float) -> float:
+        failure = -math.expm1(log_confidence / max(self.rounds, 1)) / _SAFE
         return self.noise_unit * (_upper_quantile(self.law, failure) * _SAFE + _UNIT)
 
     def find(

@@ -1,15 +1,22 @@
 """Means of records that nobody has bounded: learn a ball around them privately, then average.
 
-    c ← 0
-    repeat: r ← the 0.9-quantile of ‖x − c‖, by noisy binary search over public radii
+    c ← 0, r ← a quantile of ‖x − c‖, found among public radii
+    repeat: c ← the noisy mean of the records clipped to the ball (c, r)
+            r ← the reach of that noise, if most records are within it; else a quantile of ‖x − c‖
             stop if the last centre has not made it much smaller
-            c ← the noisy mean of the records clipped to the ball (c, r)
-    t ← a high quantile of ‖x − c‖, near r
-    release the noisy mean of the records clipped to the ball (c, t)
+    t ← a high quantile of ‖x − c‖
+    if t is far beyond r and the records between pull one way: move c to the middle of both ends
+    V ← the noisy mean of what records have between the radii r and t
+    release the noisy mean of the records clipped to the ball (c, r), plus g·V
 
-Every step is private by itself, given the outputs of the steps before it: a search has counts of
-sensitivity 1, a mean is that of a public ball by then. The steps' shares of the promise add up to
-at most 1 on every path, so the whole keeps the promise, and how many steps there were may be told.
+g ∈ [0, 1] shrinks V as James and Stein do: towards 1 if records beyond r pull the mean somewhere,
+towards 0 if V is hardly more than its noise. If the centre has moved, and under pure privacy, there
+is no V, and the last ball is (c, t).
+
+Every step is private by itself, given the outputs of the steps before it: a quantile rests on
+counts of sensitivity 1, a mean is that of a public ball by then. The steps' shares of the promise
+add up to at most 1 on every path, so the whole keeps the promise, and how many steps there were
+may be told.
 
 An improvement on Huang, Liang and Yi (2021). Proof: docs/proofs/unbounded.md.
 """
@@ -18,18 +25,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat.domains import Ball
+from muhat.mechanisms.last_radius import EDGES, Places
 from muhat.mechanisms.learning import Learnt
-from muhat.mechanisms.recentring_schedule import BEYOND, SHRUNK, Schedule
+from muhat.mechanisms.recentring_schedule import (
+    ASIDE_SHARE,
+    CLOSE,
+    LOPSIDED,
+    MOST_ROUNDS,
+    SHRUNK,
+    THICK,
+    Schedule,
+)
 from muhat.mechanisms.sharing import Floats, Sharing, around
 from muhat.mechanisms.steps import Reader, SourceReader, Step, Steps
+from muhat.noise.spread import Spread
 
 if TYPE_CHECKING:
     from muhat.data import Source
+
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +64,12 @@ class Recentring:
     @property
     def summary(self) -> str:
         """What it does, in a few words."""
-        rounds = self.schedule.limits.rounds
-        return f"a ball around the records is learnt privately, in at most {rounds} rounds"
+        if self.schedule.is_hopeless:
+            return "n is too small to learn any ball: 0, the public default, at the full cost"
+        return (
+            "a ball around the records is learnt privately, most often in 2 rounds, "
+            f"in at most {MOST_ROUNDS}"
+        )
 
     @property
     def sharing(self) -> Sharing:
@@ -55,10 +80,12 @@ class Recentring:
     def shares(self) -> dict[str, float]:
         """The share of the promise that each step takes; the mean has all that is left."""
         schedule = self.schedule
+        if schedule.is_hopeless:
+            return {"the public default": 1.0}
         return {
-            "radius, each round": float(schedule.radius_share),
+            "first radius": float(schedule.first_share),
             "centre, each round": float(schedule.center_share),
-            "last radius": float(schedule.threshold_share + schedule.inner_share),
+            "last radius, most often": float(schedule.last.likely_share),
             "the mean, after two rounds": float(schedule.likely_final_share),
             "the mean, at least": float(schedule.least_final_share),
         }
@@ -81,11 +108,20 @@ class Recentring:
     def check(self) -> None:
         """Make every kind of step once."""
         schedule = self.schedule
-        schedule.search(schedule.limits.radius_cells, schedule.radius_share)
-        schedule.search(sum(schedule.limits.grid), schedule.threshold_share)
+        schedule.finder(len(schedule.radius_places), schedule.first_share)
+        last, places = schedule.last, schedule.last.pure_places(0)
+        if schedule.pure:
+            schedule.finder(len(places), last.pure_share)
+        else:
+            schedule.finder(2, schedule.question_share)
+            schedule.finder(2, last.each_share)
+            schedule.finder(len(last.near_places(0)), last.near_share)
         ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
-        for share in (schedule.center_share, schedule.least_final_share):
+        for share in (schedule.crude_share, schedule.least_final_share):
             schedule.recipe_in(ball, share, schedule.weights)
+
+    def admit(self, source: Source) -> None:
+        """Every source will do."""
 
     def run(self, source: Source) -> Learnt:
         """Carry the chain out."""
@@ -98,13 +134,23 @@ class Recentring:
 
 def recentred_mean(schedule: Schedule, reader: Reader) -> Learnt:
     """Carry the chain out."""
+    if schedule.is_hopeless:
+        default = Step("the public default", Fraction(1), 0.0)
+        return Learnt(np.zeros(schedule.dim), None, None, (default,))
     chain = _Chain(schedule, reader)
-    center, radius = chain.learn()
-    inner, outer = chain.thresholds(center, radius)
-    threshold = inner if chain.inner_is_better(center, inner, outer) else outer
-    steps = chain.steps
-    value, noise, ball = steps.mean("mean", center, threshold, 1 - steps.spent)
-    return Learnt(value, noise, ball, tuple(steps.transcript.steps))
+    found = chain.learn()
+    outer = chain.outer(found)
+    moved = chain.aside(found, outer)
+    return chain.whole_mean(moved) if moved else chain.mean(found, outer)
+
+
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """A centre, the place of a radius that most records have around it, and all their counts."""
+
+    center: Floats
+    place: int
+    counts: Counts
 
 
 class _Chain:
@@ -112,72 +158,179 @@ class _Chain:
 
     def __init__(self, schedule: Schedule, reader: Reader) -> None:
         self._schedule = schedule
-        self.steps = Steps(schedule, reader)
+        self._steps = Steps(schedule, reader)
 
-    def learn(self) -> tuple[Floats, float]:
+    def learn(self) -> _Around:
         """A centre, and a radius that most records have around it."""
-        schedule = self._schedule
-        center = np.zeros(schedule.dim)
-        radius = self._radius(center)
-        for remaining in reversed(range(schedule.limits.rounds)):
-            nearer, _, _ = self.steps.mean("center", center, radius, schedule.center_share)
-            nearer = np.clip(nearer, -schedule.magnitude, schedule.magnitude)
-            if not remaining:
-                return nearer, radius
-            smaller = self._radius(nearer)
-            if smaller > radius:
-                return center, radius
-            finished = smaller > SHRUNK * radius
-            center, radius = nearer, smaller
-            if finished:
+        schedule, steps = self._schedule, self._steps
+        best = self._first()
+        share = schedule.center_share
+        for _ in range(MOST_ROUNDS):
+            radius = float(schedule.edges[best.place])
+            noise = schedule.noise_place(radius, share)
+            if noise >= best.place or not schedule.affords_round(steps.spent, share):
                 break
-        return center, radius
+            center, _, _ = steps.mean("center", best.center, radius, share)
+            center = np.clip(center, -schedule.magnitude, schedule.magnitude)
+            counts = self._counts(center)
+            if self._is_all_noise(counts, noise):
+                best, share = _Around(center, noise, counts), schedule.crude_share
+                continue
+            place = self._nearer(counts, noise, best.place)
+            if place > best.place:
+                break
+            best = _Around(center, place, counts)
+            nearer = float(schedule.edges[place])
+            is_crude = share < schedule.center_share
+            far_off = is_crude and schedule.noise(radius, float(share)) >= CLOSE * nearer
+            if nearer > SHRUNK * radius and not far_off:
+                break
+            share = schedule.center_share
+        return best
 
-    def thresholds(self, center: Floats, radius: float) -> tuple[float, float]:
-        """Two radii for the last ball: one well inside, and one with few records outside.
+    def outer(self, found: _Around) -> int:
+        """The place of the last radius: few records lie outside it."""
+        last, counts = self._schedule.last, found.counts
+        if self._schedule.pure:
+            places = last.pure_places(found.place)
+            return self._find("outer radius", counts, places, last.pure_share, last.beyond_pure)
+        below = found.place + last.far
+        if below >= EDGES - 1 or self._is_outer(counts, below):
+            places = last.near_places(found.place)
+            return self._find("outer radius", counts, places, last.near_share, last.beyond_near)
+        # Step by step: a search that halves would overshoot by far more if noise misled it.
+        for place in last.far_places(found.place):
+            if place == EDGES - 1 or self._is_outer(counts, place):
+                break
+            below = place
+        finer = last.places_between(below, place)
+        share = last.far_share(len(finer))
+        return self._find("outer radius", counts, finer, share, last.beyond_far)
 
-        At the outer one noise and the bias of clipping are in balance in the worst case.
+    def aside(self, found: _Around, outer: int) -> _Around | None:
+        """A ball with another centre that holds as much and is smaller, if there seems to be one.
+
+        If what lies between the radii r and t pulls towards u, the ball around c + u·(t − r)/2 of
+        radius (t + r)/2 holds the ball (c, r), and reaches as far as t in the direction of u.
         """
-        schedule = self._schedule
-        edges = schedule.thresholds(radius)
-        share = schedule.threshold_share
-        after = 1 - self.steps.spent - share
-        above = schedule.beyond_threshold(schedule.search(len(edges), share), float(after))
-        counts = self.steps.counts(center, edges)
-        outer = self.steps.search("outer radius", counts, edges, share, above)
-        if not schedule.compares:
-            return outer, outer
-        inside = int(BEYOND * schedule.n)
-        inner = self.steps.search("inner radius", counts, edges, schedule.inner_share, inside)
-        return inner, outer
+        schedule, last = self._schedule, self._schedule.last
+        inner, far = float(schedule.edges[found.place]), float(schedule.edges[outer])
+        if schedule.pure or far < THICK * inner:
+            return None
+        pull, scale = self._shell("pull", found.center, inner, far, ASIDE_SHARE)
+        length = float(np.linalg.norm(pull))
+        if length <= LOPSIDED * scale * math.sqrt(schedule.dim):
+            return None
+        center = found.center + (far - inner) / 2 * pull / length / schedule.weights
+        center = np.clip(center, -schedule.magnitude, schedule.magnitude)
+        counts = self._counts(center)
+        places = last.aside_places(schedule.place_of((far + inner) / 2), outer)
+        share = last.far_share(len(places))
+        place = self._find("outer radius aside", counts, places, share, last.beyond_aside)
+        return _Around(center, place, counts) if place < outer else None
 
-    def inner_is_better(self, center: Floats, inner: float, outer: float) -> bool:
-        """Whether clipping to the inner radius saves more noise than it costs bias.
+    def whole_mean(self, ball: _Around) -> Learnt:
+        """The mean of the records clipped to a ball."""
+        steps, radius = self._steps, float(self._schedule.edges[ball.place])
+        value, noise, domain = steps.mean("mean", ball.center, radius, 1 - steps.spent)
+        return Learnt(value, noise, domain, tuple(steps.transcript.steps))
 
-        The bias is the mean of what records have between the two radii. Its noisy square,
-        ‖V‖² − dσ², tells, with one of its deviations to spare.
-        """
-        schedule = self._schedule
-        left = 1 - self.steps.spent
-        share = schedule.comparison_share(inner, outer, left)
+    def mean(self, found: _Around, outer: int) -> Learnt:
+        """The mean of the records clipped to the last ball, the outer part of it shrunk."""
+        schedule, steps = self._schedule, self._steps
+        center, inner, last = found.center, schedule.edges[found.place], schedule.edges[outer]
+        share = schedule.shell_share(inner, last, 1 - steps.spent)
         if share is None:
-            return False
-        self.steps.transcript.charge(share)
-        between = Ball(outer - inner, schedule.dim)
-        recipe = schedule.recipe_in(between, share, np.ones(schedule.dim))
+            return self.whole_mean(_Around(center, outer, found.counts))
+        shell, scale = self._shell("shell", center, float(inner), float(last), share)
+        value, noise, _ = steps.mean("mean", center, float(inner), 1 - steps.spent)
+        value = value + shrunk(shell, scale) / schedule.weights
+        whole = together(noise, scale / schedule.weights)
+        ball = around(center, float(last), schedule.weights)
+        return Learnt(value, whole, ball, tuple(steps.transcript.steps))
+
+    def _shell(
+        self, name: str, center: Floats, inner: float, outer: float, share: Fraction
+    ) -> tuple[Floats, float]:
+        """The noisy mean of what records have between two radii, and the scale of its noise.
+
+        Both in weighted coordinates.
+        """
+        schedule, steps = self._schedule, self._steps
+        steps.transcript.charge(share)
+        recipe = schedule.recipe_in(Ball(outer - inner, schedule.dim), share, np.ones(schedule.dim))
         lattice = recipe.query.lattice
         assert lattice is not None
-        noisy = recipe.run(self.steps.reader.excess(center, inner, lattice), schedule.n)
-        bias = np.array([float(total / schedule.n) for total in noisy])
-        self.steps.transcript.steps.append(Step("comparison", share, inner))
-        variance = schedule.noise(between.radius, float(share)) ** 2
-        after = float(left - share)
-        saved = schedule.noise(outer, after) ** 2 - schedule.noise(inner, after) ** 2
-        slack = 1 - math.sqrt(2 / schedule.dim)
-        return float(bias @ bias) - slack * variance <= saved
+        noisy = recipe.run(steps.reader.excess(center, inner, lattice), schedule.n)
+        steps.transcript.steps.append(Step(name, share, outer))
+        value = np.array([float(total / schedule.n) for total in noisy])
+        return value, float(recipe.scales.max()) / schedule.n
 
-    def _radius(self, center: Floats) -> float:
+    def _first(self) -> _Around:
+        schedule, center = self._schedule, np.zeros(self._schedule.dim)
+        counts, places = self._counts(center), schedule.radius_places
+        place = self._find("radius", counts, places, schedule.first_share, schedule.beyond)
+        return _Around(center, place, counts)
+
+    def _is_all_noise(self, counts: Counts, noise: int) -> bool:
+        """Whether most records are as close to a new centre as its noise lets them be."""
         schedule = self._schedule
-        counts = self.steps.counts(center, schedule.radii)
-        above = int(BEYOND * schedule.n)
-        return self.steps.search("radius", counts, schedule.radii, schedule.radius_share, above)
+        share, beyond = schedule.question_share, schedule.question_beyond
+        return share > 0 and self._within("question", counts, noise, share, beyond)
+
+    def _nearer(self, counts: Counts, noise: int, place: int) -> int:
+        """The place of a radius that most records have around a new centre."""
+        schedule = self._schedule
+        places = schedule.nearer_places(noise, place)
+        share = schedule.radius_share(len(places))
+        return self._find("radius", counts, places, share, schedule.beyond)
+
+    def _counts(self, center: Floats) -> Counts:
+        return self._steps.counts(center, self._schedule.edges)
+
+    def _is_outer(self, counts: Counts, place: int) -> bool:
+        """Whether few enough records lie beyond a place far outside."""
+        last = self._schedule.last
+        return self._within("outer question", counts, place, last.each_share, last.beyond_far)
+
+    def _within(self, name: str, counts: Counts, place: int, share: Fraction, beyond: int) -> bool:
+        """Whether no more than so many records seem to lie beyond a place, by one comparison."""
+        places = np.array([place, EDGES - 1])
+        return self._find(name, counts, places, share, beyond) == place
+
+    def _find(self, name: str, counts: Counts, places: Places, share: Fraction, above: int) -> int:
+        """The place that leaves about so many records outside, and pay for it.
+
+        A single place is no question.
+        """
+        if len(places) == 1:
+            return int(places[0])
+        schedule, steps = self._schedule, self._steps
+        steps.transcript.charge(share)
+        up_to = np.cumsum(counts)[places]
+        # Records beyond the last place count there: all of them are in some cell.
+        up_to[-1] = schedule.n
+        merged = np.diff(up_to, prepend=0)
+        cell = schedule.finder(len(places), share).find(merged, schedule.n - above)
+        place = int(places[cell])
+        steps.transcript.steps.append(Step(name, share, float(schedule.edges[place])))
+        return place
+
+
+def shrunk(value: Floats, scale: float) -> Floats:
+    """g·V, g = max(0, 1 − (d − 2)σ²/‖V‖²): closer to its mean than V if that is 0, and never
+    farther in the mean square for d ≥ 3 (James and Stein, 1961)."""
+    length_squared = float(value @ value)
+    noise = max(len(value) - 2, 1) * scale**2
+    if noise >= length_squared:
+        return np.zeros(len(value))
+    return np.asarray(value * (1 - noise / length_squared))
+
+
+def together(noise: Spread, scales: Floats) -> Spread:
+    """The spread of a vector with this noise and independent normal noise of such scales."""
+    both = np.hypot(noise.scales, scales)
+    if noise.factor is None:
+        return Spread(noise.law, noise.rows, both)
+    factor = np.hstack([noise.factor, np.diag(scales)])
+    return Spread(noise.law, noise.rows + len(scales), both, factor)

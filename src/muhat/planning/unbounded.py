@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,12 +25,13 @@ from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.learning import Method
-from muhat.mechanisms.recentring import Recentring
-from muhat.mechanisms.recentring_schedule import Schedule
 from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sharing import Sharing
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP, Neighbors, Privacy, PureDP
+from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.unbounded_methods import make_method
+from muhat.privacy import Neighbors, Privacy, PureDP
 from muhat.release.release import Release
 
 Floats = NDArray[np.float64]
@@ -59,8 +59,8 @@ class UnboundedPlan:
     columns = None
     expected_error = expected_error_method = standard_error = covariance = None
     """None: the radius of the records is secret. See `error_at`."""
-    certificate = None
-    """None: the value is biased by clipping, and the bounds speak of unbiased ones."""
+    certificate = bias = None
+    """None: clipping biases the value, nobody knows how much, and bounds speak of unbiased ones."""
 
     def __post_init__(self) -> None:
         promised = Protection.of(self.privacy, self.neighbors, self.contributions)
@@ -104,6 +104,15 @@ class UnboundedPlan:
         law = LAWS["euclidean-norm" if sharing.pure else "normal"]
         return Spread(law, self.dim, np.full(self.dim, unit)).root_mean_square(self.p)[0]
 
+    @property
+    def instance_ratio(self) -> float:
+        """The error in units of w/2n if the records' diameter w is twice their radius.
+
+        Every private mean errs by w/2n or more with probability `bounds.in_neighbor(privacy)` on
+        the records or on a neighbour inside them.
+        """
+        return self.error_at(1.0) * self.n
+
     def errors(self) -> list[tuple[float, float]]:
         """`error_at` for radii over seven decades up to the magnitude."""
         assert self.domain.magnitude is not None
@@ -142,6 +151,7 @@ class UnboundedPlan:
             "shares": self.shares,
             "expected_error": None,
             "errors": [{"radius": radius, "error": error} for radius, error in self.errors()],
+            "instance_ratio": self.instance_ratio,
             "certificate": None,
             "assumptions": list(self.assumptions),
             "digest": self.digest,
@@ -194,34 +204,28 @@ class UnboundedPlan:
 def plan_unbounded_mean(
     domain: Reals,
     *,
-    n: int | None,
+    n: int,
     privacy: Privacy,
     p: float = 2,
     weights: ArrayLike | Mapping[str, float] | None = None,
     contributions: int = 1,
     insist: bool = False,
+    mechanism: str | None = None,
+    faithful: bool = False,
+    scale: tuple[float, float] | None = None,
 ) -> UnboundedPlan:
     """Plan the mean of records that nobody has bounded.
 
-    `insist` makes a plan for fewer records than the steps need, too.
+    `insist` makes a plan for fewer records than the steps need, too. `mechanism`, `faithful` and
+    `scale` are those of `plan_mean`.
     """
     if domain.magnitude is None:
         raise InvalidInput(
             "magnitude must be given to learn centre and radius: a generous public bound on "
             f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
         )
-    if n is None:
-        raise InvalidInput(
-            "n must be public for records in Reals: the ranks of the searches count from it. "
-            "Give n, or bound the records, for instance by mh.Ball or mh.Box."
-        )
     n = _check.count("n", n)
-    if isinstance(privacy, ApproxDP) and privacy.delta >= 1 / n:
-        warnings.warn(
-            f"delta = {privacy.delta:g} is not below 1/n = {1 / n:.3g}: a mechanism that "
-            "publishes one record in the clear could keep such a promise.",
-            stacklevel=3,
-        )
+    warn_of_large_delta(privacy, n, stacklevel=3)
     if isinstance(weights, Mapping):
         raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
     scales = np.ones(domain.dim) if weights is None else weight_vector(weights, domain.dim)
@@ -230,7 +234,8 @@ def plan_unbounded_mean(
     contributions = _check.count("contributions", contributions)
     protection = Protection.of(privacy, Neighbors.SUBSTITUTE, contributions)
     pure = isinstance(privacy, PureDP)
-    method: Method = Recentring(Schedule(domain.magnitude, scales, n, protection, pure))
+    sharing = Sharing(domain.magnitude, scales, n, protection, pure)
+    method, said = make_method(mechanism, sharing, faithful=faithful, scale=scale)
     method.check()
     plan = UnboundedPlan(
         domain=domain,
@@ -240,24 +245,28 @@ def plan_unbounded_mean(
         weights=scales,
         contributions=contributions,
         method=method,
-        assumptions=_assumptions(domain, n, contributions),
+        assumptions=(*said, *_assumptions(n, contributions)),
     )
-    if not method.is_enough and not insist:
+    if method.is_enough:
+        return plan
+    if not insist:
+        columns = "one column" if domain.dim == 1 else f"{domain.dim} columns"
         raise InvalidInput(
-            f"n = {n} is too small for {domain.dim} columns and {privacy.describe()}: at least "
+            f"n = {n} is too small for {columns} and {privacy.describe()}: at least "
             f"{plan.least_n} records are needed to learn where they lie, "
             f"{max(plan.least_n - n, 1)} more. Spend more, bound the records (mh.Ball, mh.Box), "
             "or take the risk of a useless answer at the full cost: insist=True."
         )
-    return plan
+    return plan.assuming(
+        f"n is below the {plan.least_n} records that the steps need, so the value may be useless "
+        "and its interval wrong"
+    )
 
 
-def _assumptions(domain: Reals, n: int, contributions: int) -> tuple[str, ...]:
+def _assumptions(n: int, contributions: int) -> tuple[str, ...]:
     records = "one record" if contributions == 1 else f"{contributions} records"
     return (
-        f"values beyond ±{domain.magnitude:g} are clipped to that",
         "errors are about the records clipped to the last ball, which is learnt privately",
-        "a missing or non-finite value counts as the centre of that ball",
         f"n = {n} is public",
         f"a person contributes at most {records}",
         "the magnitude, the weights and p were chosen without looking at the data",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat.bounds import in_neighbor
 from muhat.planning.display import relation_in_words
 from muhat.release.display import page, significant, table
 
@@ -52,7 +53,11 @@ def plan_errors(plan: UnboundedPlan) -> list[list[str]]:
 
 def plan_notes(plan: UnboundedPlan) -> list[str]:
     """What the promise and the errors rest on."""
+    chance, ratio = in_neighbor(plan.privacy), plan.instance_ratio
     return [
+        f"Every such mean errs by half of the records' diameter over n or more with a probability "
+        f"of at least {chance:.2g}, on these records or on neighbours inside them (Huang, Liang "
+        f"and Yi); the error of this plan is about {significant(ratio)} times that.",
         "No certificate: clipping may bias the value. The whole promise is charged on every path.",
         "Assumed: " + "; ".join(plan.assumptions) + ".",
     ]

@@ -10,11 +10,12 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.planning.execution import note_of
-from muhat.planning.unbounded import UnboundedPlan
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
+    from muhat.planning.low_bias_plan import LowBiasPlan
+    from muhat.planning.unbounded import UnboundedPlan
 
 
 def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
@@ -25,7 +26,7 @@ def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int
     return open_source(data, column_names(columns), domain.dim)
 
 
-def check_count(plan: UnboundedPlan, source: Source) -> None:
+def check_count(plan: UnboundedPlan | LowBiasPlan, source: Source) -> None:
     """Compare n with the data; how far they are apart is not told."""
     if source.rows() != plan.n:
         raise InvalidInput(
@@ -34,8 +35,9 @@ def check_count(plan: UnboundedPlan, source: Source) -> None:
         )
 
 
-def carry_out(plan: UnboundedPlan, source: Source, ledger: Ledger | None) -> Release:
-    """Charge the whole promise, then learn the ball and release the mean."""
+def carry_out(plan: UnboundedPlan | LowBiasPlan, source: Source, ledger: Ledger | None) -> Release:
+    """Charge the whole promise, then learn where the records lie and release their mean."""
+    plan.method.admit(source)
     digest, note = plan.digest, note_of(plan.statistic, source.columns)
     head = charged(ledger, plan.privacy, plan.neighbors, digest, note)
     found = plan.method.run(source)
@@ -54,10 +56,12 @@ def carry_out(plan: UnboundedPlan, source: Source, ledger: Ledger | None) -> Rel
         assumptions=(*plan.assumptions, transcript(found)),
         plan_digest=digest,
         ledger_head=head,
+        bias=None if found.failure else plan.bias,
+        failure=found.failure,
     )
 
 
 def transcript(found: Learnt) -> str:
-    """The steps and their exact shares of the promise, which add up to 1."""
+    """The steps and their exact shares of the promise."""
     steps = ", ".join(f"{step.name} {step.share}" for step in found.steps)
     return f"the steps taken and their shares of the promise: {steps}"

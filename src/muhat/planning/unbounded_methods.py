@@ -1,0 +1,80 @@
+"""Makes the method that learns where records lie, by its name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from muhat import _check
+from muhat.errors import InvalidInput
+from muhat.mechanisms.learning import Method
+from muhat.mechanisms.recentring import Recentring
+from muhat.mechanisms.recentring_schedule import Schedule
+from muhat.mechanisms.sharing import Sharing
+
+if TYPE_CHECKING:
+    from muhat.mechanisms.clipped import Clipped
+    from muhat.mechanisms.shifted import ShiftedClipped
+
+
+def make_method(
+    mechanism: str | None, sharing: Sharing, *, faithful: bool, scale: Any
+) -> tuple[Method, tuple[str, ...]]:
+    """The method of this name, and what is assumed because of it."""
+    plain = (
+        f"values beyond ±{sharing.magnitude:g} are clipped to that",
+        "a missing or non-finite value counts as the centre of the last ball",
+    )
+    if mechanism in (None, "recentring"):
+        fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection, sharing.pure)
+        schedule = Schedule(*fields)
+        finest = (
+            f"no radius below {schedule.edges[0]:.2g} is looked for; records that lie closer "
+            "together need a smaller magnitude"
+        )
+        shell = "what lies beyond an inner radius may count with a smaller weight, if it is noise"
+        return Recentring(schedule), (*plain, finest, shell)
+    assert mechanism is not None
+    _refuse_unsuited(mechanism, sharing, faithful)
+    method = _of_paper(mechanism, sharing, faithful, scale)
+    said = () if faithful or mechanism == "statistical" else plain
+    return method, (*said, *method.assumptions)
+
+
+def _of_paper(
+    mechanism: str, sharing: Sharing, faithful: bool, scale: Any
+) -> Clipped | ShiftedClipped:
+    # The passes that they need are loaded only if one of them is asked for.
+    from muhat.mechanisms.clipped import Clipped
+    from muhat.mechanisms.shifted import ShiftedClipped
+    from muhat.mechanisms.statistical import Statistical
+
+    if mechanism == "clipped":
+        return Clipped(sharing, faithful)
+    if mechanism == "shifted-clipped":
+        return ShiftedClipped(sharing, faithful)
+    return Statistical(sharing, faithful, scale=_bounds(scale))
+
+
+def _refuse_unsuited(mechanism: str, sharing: Sharing, faithful: bool) -> None:
+    weighted = bool((sharing.weights != 1).any())
+    if weighted and (faithful or mechanism != "clipped"):
+        raise InvalidInput(
+            f"{mechanism} measures all columns alike, so there must be no weights; scale the "
+            'columns instead, or use mechanism="recentring".'
+        )
+    if faithful and sharing.pure:
+        raise InvalidInput(
+            "faithful needs a promise that normal noise keeps: the paper has no pure version. "
+            "Leave faithful out, or use mh.ZCDP."
+        )
+
+
+def _bounds(scale: Any) -> tuple[float, float]:
+    try:
+        low, high = scale
+    except (TypeError, ValueError):
+        raise InvalidInput("scale must be a pair, for instance scale=(0.1, 100).") from None
+    low, high = _check.positive("scale[0]", low), _check.positive("scale[1]", high)
+    if low > high or high > 1e100:
+        raise InvalidInput("scale must be an ascending pair of numbers of at most 1e100.")
+    return low, high
