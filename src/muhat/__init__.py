@@ -22,6 +22,7 @@ _HOMES = {
     "ZCDP": "muhat.privacy",
     "GDP": "muhat.privacy",
     "Neighbors": "muhat.privacy",
+    "shuffled": "muhat.privacy",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
     "Ellipsoid": "muhat.domains",
@@ -40,6 +41,9 @@ _HOMES = {
     "Ledger": "muhat.ledger",
     "Plan": "muhat.planning",
     "UnboundedPlan": "muhat.planning",
+    "LowBiasPlan": "muhat.planning.low_bias_plan",
+    "SmoothPlan": "muhat.planning.smooth",
+    "UnknownNumberPlan": "muhat.planning.unknown_number",
     "GroupRelease": "muhat.release.group_release",
     "QueryPlan": "muhat.planning.query_plan",
     "QueryRelease": "muhat.release.query_release",
@@ -57,7 +61,7 @@ _HOMES = {
     "sum": "muhat.planning",
 }
 
-_ROOMS = {"bounds", "stream", "workloads"}
+_ROOMS = {"bounds", "research", "stream", "workloads"}
 
 __all__ = sorted([*_HOMES, *_ROOMS])
 

@@ -18,6 +18,7 @@ from muhat.data.box_kernel import signed, whole_records
 from muhat.data.columns import Column, FloatArray, Mask
 from muhat.data.exact import Steps, split
 from muhat.data.gauge_kernel import gauge_functions
+from muhat.data.tiles import sum_of_squares
 from muhat.domains.lattice import BallLattice
 
 _FAR_OUT = 2.0**20
@@ -39,7 +40,7 @@ class BallKernel:
         # Arrays of no dimension: numpy converts a plain float anew in every call.
         self._magic = np.array(1.5 * 2.0**52 * grid)
         self._bits = int(self._magic.view(np.int64))
-        self._limit = _acceptance_limit(lattice, Fraction(grid))
+        self._limit = acceptance_limit(lattice, Fraction(grid))
         self._center = lattice.center
         self._whitening = lattice.whitening
         self._axes = lattice.axes
@@ -71,7 +72,7 @@ class BallKernel:
             self._space = Workspace(*self._shape, rows)
         space = self._space.part(rows)
         moved = self._move(columns, space)
-        squares = _sum_of_squares(moved, space.squares, space.term)
+        squares = sum_of_squares(moved, space.squares, space.term)
         finite = np.isfinite(squares)
         dropped = _invalid_records(columns) if drop else np.zeros(0, bool)
         odd = np.flatnonzero(~finite)
@@ -199,7 +200,7 @@ class BallKernel:
         if self._gauges:
             halves = inside = self._pull_all_in(inside, halves)
         moved = self._whiten(list(inside), space)
-        squares = _sum_of_squares(moved, space.squares, space.term)
+        squares = sum_of_squares(moved, space.squares, space.term)
         huge = ~np.isfinite(squares)
         self._clip_and_round(moved, squares, space.rounded, space)
         if huge.any():
@@ -223,7 +224,7 @@ class BallKernel:
         """Words of records whose squares overflow: only their direction matters."""
         space = Workspace(*self._shape, directions.shape[1])
         direction = _near_one(np.stack(self._whiten(list(_near_one(directions)), space)))
-        norm = np.sqrt(_sum_of_squares(direction, space.squares, space.term))
+        norm = np.sqrt(sum_of_squares(direction, space.squares, space.term))
         self._round(direction, self._radius / norm, space.rounded, space)
         return space.rounded
 
@@ -256,17 +257,6 @@ class Workspace:
         return part
 
 
-def _sum_of_squares(
-    vectors: Sequence[FloatArray] | FloatArray, total: FloatArray, term: FloatArray
-) -> FloatArray:
-    """total = Σ v_j² over the coordinates, in ascending order, one record an entry."""
-    np.square(vectors[0], out=total)
-    for vector in vectors[1:]:
-        np.square(vector, out=term)
-        np.add(total, term, out=total)
-    return total
-
-
 def _near_one(vectors: FloatArray) -> FloatArray:
     """Each record scaled by the power of two that puts its largest coordinate in [½, 1)."""
     largest = np.abs(vectors[0])
@@ -290,7 +280,7 @@ def _invalid_records(columns: Sequence[Column]) -> Mask:
     return invalid
 
 
-def _acceptance_limit(lattice: BallLattice, grid: Fraction) -> float:
+def acceptance_limit(lattice: BallLattice, grid: Fraction) -> float:
     """R²g²(1 − (d + 4)u), rounded down: a float sum of squares below it proves Σ q² ≤ R²."""
     exact = (lattice.radius * grid) ** 2 * (1 - Fraction(lattice.dim + 4, 1 << 53))
     limit = float(exact)

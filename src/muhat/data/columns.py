@@ -110,13 +110,15 @@ Column = Floats | Integers | Decimals
 class Batch:
     """Some records: `columns`, one a coordinate, or `matrix` of shape (rows, d), C-ordered.
 
-    `absent` more records follow of which nothing could be read: every value is missing.
+    `absent` more records follow of which nothing could be read: every value is missing. `gaps` are
+    their places among all records of the batch, ascending, where they did not come last.
     """
 
     rows: int
     columns: Sequence[Column] = ()
     matrix: FloatArray | None = None
     absent: int = 0
+    gaps: tuple[int, ...] = ()
 
 
 def column_of(values: NDArray[Any], valid: Mask | None = None) -> Column:

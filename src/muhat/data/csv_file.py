@@ -91,6 +91,7 @@ class Parser:
         self._chosen = [str(position) for position in positions]
         self._coders = coders_for(positions, coders)
         self._as_text = [coder is not None and coder.reads_text for coder in self._coders]
+        self._ragged: list[int] = []
 
     def batch(self, lines: Lines) -> Batch:
         """The records of a block of lines, ragged ones as absent."""
@@ -114,7 +115,8 @@ class Parser:
                 )
             ]
         rows = len(arrays[0])
-        return Batch(rows, self._columns(arrays), absent=lines.count - rows + lines.overlong)
+        absent = lines.count - rows + lines.overlong
+        return Batch(rows, self._columns(arrays), absent=absent, gaps=tuple(self._ragged))
 
     def _columns(self, arrays: Sequence[Any]) -> list[Column]:
         columns: list[Column] = []
@@ -133,6 +135,7 @@ class Parser:
         from pyarrow import csv as arrow_csv
 
         kinds = [pa.binary() if as_text else number for as_text in self._as_text]
+        self._ragged = []
 
         table = arrow_csv.read_csv(
             pa.BufferReader(text),
@@ -140,7 +143,7 @@ class Parser:
                 use_threads=False, column_names=self._names, block_size=len(text) + 1
             ),
             parse_options=arrow_csv.ParseOptions(
-                ignore_empty_lines=False, invalid_row_handler=lambda row: "skip"
+                ignore_empty_lines=False, invalid_row_handler=self._skip
             ),
             convert_options=arrow_csv.ConvertOptions(
                 check_utf8=False,
@@ -150,6 +153,11 @@ class Parser:
             ),
         )
         return [pa.concat_arrays(column.chunks) for column in table.columns]
+
+    def _skip(self, row: Any) -> str:
+        """Leave a ragged line out, and keep its place."""
+        self._ragged.append(row.number - 1)
+        return "skip"
 
     def _no_cells(self) -> list[Any]:
         import pyarrow as pa

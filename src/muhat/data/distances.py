@@ -1,29 +1,40 @@
 """How many records lie within each of some public distances from a public centre.
 
-A record's cell is found from the record alone, by element-wise operations with the coordinates
-in ascending order, and every record has exactly one. Rounding may put a record that lies on an
-edge into the cell next to it; one record still changes one count, so the sensitivity of the
-counts does not depend on any rounding.
+A record's cell is found from the record alone: from its sum of squares, by element-wise operations
+with the coordinates in ascending order. Every record has exactly one. Rounding may put a record
+that lies on an edge into the cell next to it; one record still changes one count, so the
+sensitivity of the counts does not depend on any rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.data.ball_sums import BallSums, ball_sums
 from muhat.data.base import Source
-from muhat.data.columns import Batch, Column, FloatArray, Floats
+from muhat.data.columns import Batch, FloatArray, Floats
 from muhat.data.engine import Sums, read_once
-from muhat.data.exact import split
-from muhat.data.kernel import Accumulator
+from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.radial_cells import RadialCells
+from muhat.data.tiles import (
+    LARGEST,
+    LEAST,
+    ROOM,
+    Indices,
+    Records,
+    Tiles,
+    clipped,
+    floats,
+    is_within,
+    sum_of_squares,
+)
+from muhat.data.waiting import Waiting
 from muhat.domains.lattice import Lattice
-
-_BLOCK_VALUES = 1 << 19
-_MOST_ROWS = 1 << 16
-_TILE_VALUES = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +47,10 @@ class Frame:
     center: FloatArray
     weights: FloatArray
     magnitude: float
+
+    def tiles(self) -> Tiles:
+        """What cuts batches into tiles of y."""
+        return Tiles(self.center, self.weights, self.magnitude)
 
 
 def distance_counts(source: Source, frame: Frame, edges: FloatArray) -> list[int]:
@@ -63,66 +78,23 @@ def _summed(accumulators: Sequence[BoundedAccumulator | ExcessAccumulator]) -> S
     return Sums(total, sum(each.rows for each in accumulators))
 
 
-class Offsets:
-    """Batches as blocks of y and ‖y‖²; holds buffers, so one a thread."""
-
-    def __init__(self, frame: Frame) -> None:
-        # Arrays of no dimension: numpy converts a plain float anew in every call.
-        self._centers = [np.array(value) for value in frame.center]
-        self._weights = [None if value == 1 else np.array(value) for value in frame.weights]
-        self._magnitude = frame.magnitude
-        self._block = max(min(_BLOCK_VALUES // len(frame.center), _MOST_ROWS), 1)
-        self._tile: FloatArray = np.empty((len(frame.center), 0))
-
-    def blocks(self, batch: Batch) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """y of shape (d, rows) and Σ y_j² of shape (rows,), valid until the next is taken."""
-        batch = bounded(batch, self._magnitude)
-        for start in range(0, batch.rows, self._block):
-            tile = self._filled(batch, start, min(start + self._block, batch.rows))
-            for values, center, weight in zip(tile, self._centers, self._weights, strict=True):
-                np.subtract(values, center, out=values)
-                if weight is not None:
-                    np.multiply(values, weight, out=values)
-            squares = _sum_of_squares(tile)
-            if not np.isfinite(squares).all():
-                tile[~np.isfinite(tile)] = 0.0
-                squares = _sum_of_squares(tile)
-            yield tile, squares
-
-    def _filled(self, batch: Batch, start: int, stop: int) -> FloatArray:
-        """The records from start to stop with their coordinates as contiguous rows."""
-        rows, dim = stop - start, len(self._tile)
-        if self._tile.shape[1] < rows:
-            self._tile = np.empty((dim, rows))
-        tile: FloatArray = self._tile[:, :rows]
-        if batch.matrix is None:
-            for place, column in zip(tile, batch.columns, strict=True):
-                place[:] = column.values[start:stop]
-            return tile
-        matrix = batch.matrix[start:stop]
-        # In tiles that stay in the first cache, or every line would be fetched d times over.
-        step = max(_TILE_VALUES // dim, 1 << 6)
-        for first in range(0, rows, step):
-            tile[:, first : first + step] = matrix[first : first + step].T
-        return tile
+def _together(ball: BallSums | None, others: Accumulator) -> list[int]:
+    if ball is None:
+        return others.total
+    return [one + other for one, other in zip(ball.total, others.total, strict=True)]
 
 
-def _sum_of_squares(tile: FloatArray) -> FloatArray:
-    """Σ y_j² with j ascending, one record an entry."""
-    total: FloatArray = np.square(tile[0])
-    term = np.empty(len(total))
-    for values in tile[1:]:
-        np.square(values, out=term)
-        np.add(total, term, out=total)
-    return total
+def _batch(values: FloatArray) -> Batch:
+    """Records of shape (d, rows)."""
+    return Batch(values.shape[1], [Floats(coordinate) for coordinate in values])
 
 
 class DistanceCounter:
     """Counts the records of batches by their distance; not shared between threads."""
 
     def __init__(self, frame: Frame, edges: FloatArray) -> None:
-        self._offsets = Offsets(frame)
-        self._squares = np.square(edges)
+        self._tiles = frame.tiles()
+        self._cells = RadialCells(edges)
         self.counts: NDArray[np.int64] = np.zeros(len(edges), np.int64)
         self.rows = 0
 
@@ -132,79 +104,113 @@ class DistanceCounter:
         self.counts[0] += batch.absent
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            for _, squares in self._offsets.blocks(batch):
-                places = np.searchsorted(self._squares, squares, side="left")
-                np.minimum(places, len(self.counts) - 1, out=places)
-                self.counts += np.bincount(places, minlength=len(self.counts))
+            records = Records(batch)
+            for first, squares in self._tiles.squares(records):
+                exact = partial(self._exact, records, first)
+                self.counts += self._cells.count(squares, exact)
+
+    def _exact(self, records: Records, first: int, places: Indices) -> FloatArray:
+        return self._tiles.exact_squares(records, first + places)
 
 
 class ExcessAccumulator:
     """Adds up what records have beyond an inner radius, on a lattice about 0."""
 
     def __init__(self, frame: Frame, inner: float, lattice: Lattice) -> None:
-        self._offsets = Offsets(frame)
+        self._tiles = frame.tiles()
         self._inner = inner
-        self._sums = Accumulator(lattice)
+        # In ascending order too, the root of such a sum is at most the inner radius. A record
+        # there has no excess, and nothing is added for it if that is what a lattice makes of 0.
+        nothing = record_integers(lattice, _batch(np.zeros((lattice.record_dim, 1))))
+        skips = inner**2 >= LEAST and not nothing.any()
+        self._skipped = inner**2 * (1 - ROOM) if skips else -1.0
+        self._outside = Waiting(len(frame.center))
+        ball = ball_sums(lattice)
+        self._ball = ball if ball is not None and ball.is_about_zero else None
+        self._others = Accumulator(lattice)
         self.rows = 0
 
     @property
     def total(self) -> list[int]:
         """Σ q, one Python integer a sum."""
-        return self._sums.total
+        self._add_outside()
+        return _together(self._ball, self._others)
 
     def add(self, batch: Batch) -> None:
         """Add the integers of every record; one of which nothing is there adds none."""
         self.rows += batch.rows + batch.absent
         with np.errstate(all="ignore"):
-            for tile, squares in self._offsets.blocks(batch):
-                length = np.sqrt(squares)
-                # A record at the centre itself has no direction and nothing beyond.
-                part = np.maximum(1.0 - self._inner / np.maximum(length, self._inner), 0.0)
-                for values in tile:
-                    np.multiply(values, part, out=values)
-                columns = [Floats(values) for values in tile]
-                self._sums.add(Batch(tile.shape[1], columns))
+            for tile in self._tiles.settled(Records(batch)):
+                outside = (tile.squares > self._skipped).nonzero()[0]
+                if self._outside.put(tile.values, outside):
+                    self._add_outside()
+
+    def _add_outside(self) -> None:
+        values = self._outside.take()
+        if not values.size:
+            return
+        with np.errstate(all="ignore"):
+            squares = sum_of_squares(values)
+            # A record at the centre itself has no direction and nothing beyond.
+            part = np.maximum(1.0 - self._inner / np.maximum(np.sqrt(squares), self._inner), 0.0)
+            np.multiply(values, part, out=values)
+            if self._ball is None:
+                self._others.add(_batch(values))
+                return
+            squares *= part * part
+            huge = (~(squares < LARGEST)).nonzero()[0]
+            self._others.add(_batch(values[:, huge]))
+            self._ball.add(values.T, squares, huge)
 
 
 class BoundedAccumulator:
     """Adds up batches on a lattice after clipping every coordinate to ±magnitude."""
 
     def __init__(self, lattice: Lattice, magnitude: float) -> None:
-        self._inner = Accumulator(lattice)
         self._magnitude = magnitude
+        self._ball = ball_sums(lattice)
+        self._tiles = None if self._ball is None else self._ball.tiles(magnitude)
+        self._strays = Waiting(lattice.record_dim)
+        self._others = Accumulator(lattice)
         self.rows = 0
 
     @property
     def total(self) -> list[int]:
         """Σ q, one Python integer a sum."""
-        return self._inner.total
+        self._add_strays()
+        return _together(self._ball, self._others)
 
     def add(self, batch: Batch) -> None:
         """Add the integers of every record of the batch."""
-        self._inner.add(bounded(batch, self._magnitude))
-        self.rows = self._inner.rows
+        self.rows += batch.rows + batch.absent
+        if self._ball is None or self._tiles is None:
+            self._others.add(bounded(batch, self._magnitude))
+            return
+        with np.errstate(all="ignore"):
+            records = Records(batch)
+            for tile in self._tiles.of(records):
+                if len(tile.strays):
+                    self._put_aside(records.pick(tile.start + tile.strays, self._magnitude))
+                self._ball.add(tile.values, tile.squares, tile.strays)
+
+    def _put_aside(self, strays: FloatArray) -> None:
+        if self._strays.put(strays, np.arange(len(strays))):
+            self._add_strays()
+
+    def _add_strays(self) -> None:
+        self._others.add(_batch(self._strays.take()))
 
 
 def bounded(batch: Batch, magnitude: float) -> Batch:
     """The batch in floats, each coordinate clipped; what is not finite becomes not-a-number."""
+
+    def inside(values: FloatArray) -> FloatArray:
+        if values.size and is_within(values, magnitude):
+            return values
+        return clipped(values, magnitude)
+
     with np.errstate(all="ignore"):
         if batch.matrix is not None:
-            return Batch(batch.rows, (), _clipped(batch.matrix, magnitude), batch.absent)
-        columns = [Floats(_clipped(_values(column), magnitude)) for column in batch.columns]
+            return Batch(batch.rows, (), inside(batch.matrix), batch.absent)
+        columns = [Floats(inside(floats(column))) for column in batch.columns]
         return Batch(batch.rows, columns, None, batch.absent)
-
-
-def _values(column: Column) -> FloatArray:
-    high, low = split(column)
-    values = high if low is None else high + low
-    if column.valid is None or column.valid.all():
-        return values
-    return np.where(column.valid, values, np.nan)
-
-
-def _clipped(values: FloatArray, magnitude: float) -> FloatArray:
-    if values.size and -magnitude <= values.min() and values.max() <= magnitude:
-        return values
-    # x − x is 0 for a finite x and not-a-number for any other.
-    clipped: FloatArray = np.clip(values, -magnitude, magnitude) + (values - values)
-    return clipped

@@ -22,6 +22,7 @@ from muhat.data.moment_kernel import MomentKernel
 from muhat.data.points_kernel import PointsKernel
 from muhat.data.product_kernel import PartKernel, ProductKernel
 from muhat.data.simplex_kernel import SimplexKernel
+from muhat.data.tiles import transposed
 from muhat.domains.lattice import (
     BallLattice,
     ImageLattice,
@@ -37,8 +38,6 @@ _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
 _FEWEST_ROWS = 1 << 10
 _MOST_VALUES = 1 << 22
-_TILE_VALUES = 1 << 12
-_FEWEST_TILE_ROWS = 1 << 6
 
 
 class Accumulator:
@@ -90,12 +89,7 @@ class Accumulator:
         """The block with its coordinates as contiguous rows, shape (d, rows)."""
         if self._tile.shape[1] < len(rows):
             self._tile = np.empty((rows.shape[1], len(rows)))
-        tile = self._tile[:, : len(rows)]
-        # In tiles that stay in the first cache, or every line would be fetched d times over.
-        step = max(_TILE_VALUES // rows.shape[1], _FEWEST_TILE_ROWS)
-        for start in range(0, len(rows), step):
-            tile[:, start : start + step] = rows[start : start + step].T
-        return tile
+        return transposed(rows, self._tile[:, : len(rows)])
 
 
 def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> Steps:

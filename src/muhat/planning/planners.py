@@ -8,6 +8,7 @@ error wins; the others are listed in `plan.alternatives`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -19,20 +20,25 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.recipe import Protection
+from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
+from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.plan import Plan
+from muhat.planning.smooth import SmoothPlan, plan_smooth_mean
 from muhat.planning.task import (
     NamedBounds,
     Task,
     assumptions,
+    check_low_bias,
     check_promise,
     check_unbounded,
 )
 from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
+from muhat.planning.unknown_number import UnknownNumberPlan, plan_for_unknown_number
 from muhat.privacy import Neighbors, Privacy, PureDP
 
 
 @overload
-def plan_mean(*, domain: Reals, n: int | None, **options: Any) -> UnboundedPlan: ...
+def plan_mean(*, domain: Reals, n: int | None, **options: Any) -> Any: ...
 
 
 @overload
@@ -55,7 +61,15 @@ def plan_mean(  # type: ignore[misc]
     mechanism: str | None = None,
     clip: Domain | None = None,
     insist: bool = False,
-) -> Plan | UnboundedPlan:
+    faithful: bool = False,
+    scale: tuple[float, float] | None = None,
+    max_bias: float | None = None,
+    max_error: float | None = None,
+    moment: tuple[float, ArrayLike] | None = None,
+    symmetric: bool = False,
+    unbiased: bool = False,
+    n_min: int | None = None,
+) -> Plan | UnboundedPlan | LowBiasPlan | SmoothPlan | UnknownNumberPlan:
     """Plan a private mean.
 
     `n` is the public number of records, or None if it is secret. `domain` is where records lie
@@ -65,27 +79,78 @@ def plan_mean(  # type: ignore[misc]
     clipped to, for domains that do not clip themselves (zonotopes, sums, images).
 
     In `Reals` nobody has bounded the records: centre and radius are learnt privately, and
-    `insist` makes a plan even for fewer records than that needs.
+    `insist` makes a plan even for fewer records than that needs. The `mechanism` is recentring, or
+    for comparison an estimator of Huang, Liang and Yi (2021), "clipped", "shifted-clipped" or
+    "statistical", with their errors mended or, with `faithful`, as printed where that is private.
+    The last of them needs `scale`, public bounds on the standard deviation in every direction.
+
+    Means of bounded bias, in `Reals`: `moment` = (λ, ψ) is what is assumed of the distribution of
+    the records, E|X − μ|^λ ≤ ψ^λ; `max_bias` the most bias in a column (left out: the one with
+    the least error), `max_error` the most root mean square error; `symmetric` assumes that the
+    distribution is symmetric about its mean. What a theorem forbids raises `Impossible`.
+    `unbiased` insists on no bias at all: in a box with a secret n that takes other noise, whose
+    error is told for a public `n_min` of records. In `Reals` a secret n needs that n_min too.
 
     >>> import muhat as mh
     >>> plan = mh.plan_mean(domain=mh.Ball(radius=1, dim=10), n=1000, privacy=mh.ZCDP(rho=0.1))
     >>> round(plan.expected_error, 5), round(plan.certificate.ratio, 3)
     (0.01414, 1.052)
     """
+    low_bias: dict[str, Any] = {
+        "max_bias": max_bias,
+        "max_error": max_error,
+        "moment": moment,
+        "symmetric": symmetric,
+        "unbiased": unbiased,
+    }
     if isinstance(domain, Reals):
-        check_unbounded(n, neighbors=neighbors, missing=missing, mechanism=mechanism, clip=clip)
         check_promise(privacy)
-        return plan_unbounded_mean(
-            domain,
-            n=n,
-            privacy=privacy,
-            p=p,
-            weights=weights,
-            contributions=contributions,
-            insist=insist,
-        )
+        options: dict[str, Any] = {
+            "weights": weights,
+            "contributions": contributions,
+            "mechanism": mechanism,
+            "insist": insist,
+        }
+        asked = any(each is not None and each is not False for each in low_bias.values())
+        if asked or mechanism in LOW_BIAS_MECHANISMS:
+            check_low_bias(
+                n,
+                neighbors=neighbors,
+                missing=missing,
+                clip=clip,
+                p=p,
+                faithful=faithful,
+                scale=scale,
+            )
+            make: Any = partial(plan_low_bias_mean, domain, **options, **low_bias)
+        else:
+            check_unbounded(
+                n,
+                neighbors=neighbors,
+                missing=missing,
+                mechanism=mechanism,
+                clip=clip,
+                faithful=faithful,
+                scale=scale,
+            )
+            make = partial(
+                plan_unbounded_mean, domain, p=p, faithful=faithful, scale=scale, **options
+            )
+        if n is None:
+            return plan_for_unknown_number(domain, privacy, n_min, contributions, make)
+        if n_min is not None:
+            raise InvalidInput("n_min is for a secret n; leave it out.")
+        plan: UnboundedPlan | LowBiasPlan = make(n=n, privacy=privacy)
+        return plan
     if insist:
         raise InvalidInput("insist is for records in mh.Reals; with bounds every n is enough.")
+    if faithful or scale is not None:
+        raise InvalidInput("faithful and scale are for records in mh.Reals.")
+    if max_bias is not None or max_error is not None or moment is not None or symmetric:
+        raise InvalidInput(
+            "max_bias, max_error, moment and symmetric are for records in mh.Reals; with bounds "
+            "a mean has no bias but that of clipping."
+        )
     task = Task.of(
         "mean",
         domain=domain,
@@ -99,9 +164,15 @@ def plan_mean(  # type: ignore[misc]
         clip=clip,
     )
     if n is not None:
+        if n_min is not None:
+            raise InvalidInput("n_min is for a secret n; leave it out.")
         return task.best(task.recipes(task.body, task.candidates(mechanism)))
-    if mechanism is not None:
+    if mechanism is not None and not (unbiased and mechanism == "smooth"):
         raise InvalidInput("with a secret n the mechanism is always the ratio; leave it out.")
+    if unbiased:
+        return plan_smooth_mean(task, n_min)
+    if n_min is not None:
+        raise InvalidInput("n_min is for unbiased=True, or for records in mh.Reals.")
     return task.plan(task.joint(task.body, share_for_mean(task.body, task.p, task.weights)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
@@ -57,6 +58,14 @@ def mean(  # type: ignore[misc]
     mechanism: str | None = None,
     clip: Domain | None = None,
     insist: bool = False,
+    faithful: bool = False,
+    scale: tuple[float, float] | None = None,
+    max_bias: float | None = None,
+    max_error: float | None = None,
+    moment: tuple[float, ArrayLike] | None = None,
+    symmetric: bool = False,
+    unbiased: bool = False,
+    n_min: int | None = None,
     by: str | int | None = None,
     groups: Any = None,
     ledger: LedgerLike = None,
@@ -64,7 +73,8 @@ def mean(  # type: ignore[misc]
     """A private mean of a file, a dataframe or an array.
 
     n left out: the rows are counted and their number is declared public. `n=None`: secret.
-    In `Reals` nobody has bounded the records: centre and radius are learnt privately.
+    In `Reals` nobody has bounded the records: centre and radius are learnt privately, or with a
+    `moment` an interval of bounded bias; all options are those of `plan_mean`.
     With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret.
 
     >>> import numpy as np, muhat as mh
@@ -82,6 +92,14 @@ def mean(  # type: ignore[misc]
         "contributions": contributions,
         "mechanism": mechanism,
         "clip": clip,
+        "faithful": faithful,
+        "scale": scale,
+        "max_bias": max_bias,
+        "max_error": max_error,
+        "moment": moment,
+        "symmetric": symmetric,
+        "unbiased": unbiased,
+        "n_min": n_min,
     }
     if by is not None or groups is not None:
         return _grouped(
@@ -192,9 +210,10 @@ def _unbounded(
 ) -> Release:
     check_promise(options["privacy"])
     if n is not COUNTED:
-        return plan_mean(domain=domain, n=n, **options).release(data, columns, ledger)
+        release: Release = plan_mean(domain=domain, n=n, **options).release(data, columns, ledger)
+        return release
     # The plan for any n checks the arguments before the rows are counted.
-    plan_mean(domain=domain, n=1, **{**options, "insist": True})
+    _try_out(domain, {**options, "insist": True, "max_error": None})
     account = as_ledger(ledger)
     source = unbounded_execution.open_records(domain, data, columns)
     rows = source.rows()
@@ -202,6 +221,13 @@ def _unbounded(
         raise InvalidInput("the data have no rows, so there is no mean to release.")
     plan = plan_mean(domain=domain, n=rows, **options).assuming("n was counted from the data")
     return unbounded_execution.carry_out(plan, source, account)
+
+
+def _try_out(domain: Reals, options: dict[str, Any]) -> None:
+    """The plan for more records than anybody has: what that refuses every number would."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan_mean(domain=domain, n=1 << 40, **options)
 
 
 def _grouped(
@@ -219,6 +245,8 @@ def _grouped(
     from muhat.planning.groups import group_means
 
     check_promise(options["privacy"])
+    if options["unbiased"] or options["n_min"] is not None:
+        raise InvalidInput("means of groups are ratios: leave unbiased and n_min out.")
     if by is None:
         raise InvalidInput("groups are the categories of a column: name it with by=….")
     if n is not COUNTED and n is not None:

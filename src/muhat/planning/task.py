@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,8 +21,9 @@ from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.plan import Plan
-from muhat.privacy import KINDS, ApproxDP, Neighbors, Privacy, PureDP
+from muhat.privacy import KINDS, Neighbors, Privacy, PureDP
 
 NamedBounds = Mapping[str, tuple[float, float]]
 Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
@@ -35,6 +35,9 @@ PURE: dict[str, Mechanism] = {
     "plain-laplace": plain_laplace,
 }
 NORMAL: dict[str, Mechanism] = {"gaussian": gaussian}
+
+PAPERS = ("clipped", "shifted-clipped", "statistical")
+"""Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,12 +81,7 @@ class Task:
                 'missing="drop" would make the number of records depend on the data; '
                 'use missing="center", or n=None to keep the number secret.'
             )
-        if isinstance(privacy, ApproxDP) and n is not None and privacy.delta >= 1 / n:
-            warnings.warn(
-                f"delta = {privacy.delta:g} is not below 1/n = {1 / n:.3g}: a mechanism that "
-                "publishes one record in the clear could keep such a promise.",
-                stacklevel=4,
-            )
+        warn_of_large_delta(privacy, n, stacklevel=4)
         return cls(
             statistic=statistic,
             domain=where,
@@ -198,6 +196,8 @@ def check_unbounded(
     missing: str,
     mechanism: str | None,
     clip: Domain | None,
+    faithful: bool,
+    scale: tuple[float, float] | None,
 ) -> None:
     """Refuse what the mean of records in Reals has no use for."""
     _check.one_of("missing in Reals", missing, ["center"])
@@ -206,7 +206,33 @@ def check_unbounded(
     if clip is not None:
         raise InvalidInput("clip is for bounded domains; in Reals the ball is learnt privately.")
     if mechanism is not None:
-        _check.one_of("mechanism in Reals", mechanism, ["recentring"])
+        _check.one_of("mechanism in Reals", mechanism, ["recentring", *PAPERS])
+    if faithful and mechanism not in PAPERS:
+        raise InvalidInput(f"faithful is for the estimators of a paper: {', '.join(PAPERS)}.")
+    if (scale is not None) != (mechanism == "statistical"):
+        raise InvalidInput(
+            'scale=(lowest, highest) and mechanism="statistical" go together: public bounds on '
+            "the standard deviation of the records in every direction."
+        )
+
+
+def check_low_bias(
+    n: int | None,
+    *,
+    neighbors: Neighbors | str | None,
+    missing: str,
+    clip: Domain | None,
+    p: float,
+    faithful: bool,
+    scale: tuple[float, float] | None,
+) -> None:
+    """Refuse what a mean of bounded bias has no use for."""
+    _check.one_of("missing in Reals", missing, ["center"])
+    _relation(n, neighbors)
+    if clip is not None or faithful or scale is not None:
+        raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")
+    if _check.norm_order(p) != 2:
+        raise InvalidInput("p must be 2 where the bias is bounded.")
 
 
 def check_promise(privacy: Any) -> None:

@@ -1,0 +1,230 @@
+"""Picks a mean of small bias before any data is seen, or says which theorem forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.bounds.trilemma import trilemma
+from muhat.domains.reals import Reals
+from muhat.errors import Impossible, InvalidInput
+from muhat.mechanisms.padded import PaddedMean
+from muhat.mechanisms.symmetric_method import SymmetricMethod
+from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line
+from muhat.planning.low_bias_plan import LowBiasPlan
+from muhat.planning.low_bias_wish import Wish, checked_wish
+from muhat.privacy import ApproxDP, Privacy, PureDP
+
+CLIPPED = ("clipped-laplace", "clipped-normal")
+SYMMETRIC = ("symmetric", "karwa-vadhan")
+LOW_BIAS_MECHANISMS = (*CLIPPED, *SYMMETRIC)
+
+
+def plan_low_bias_mean(
+    domain: Reals,
+    *,
+    n: int,
+    privacy: Privacy,
+    weights: ArrayLike | Mapping[str, float] | None,
+    contributions: int,
+    mechanism: str | None,
+    max_bias: float | None,
+    max_error: float | None,
+    moment: Any,
+    symmetric: bool,
+    unbiased: bool,
+    insist: bool,
+) -> LowBiasPlan:
+    """Plan a mean of records in Reals whose bias is bounded.
+
+    Of the mechanisms with a bias of at most `max_bias` the one with the least predicted error is
+    taken, and the others become its alternatives; without `max_bias` the bias is chosen too.
+    """
+    bias = None if max_bias is None else _check.real("max_bias", max_bias)
+    if bias is not None and bias < 0:
+        raise InvalidInput(f"max_bias must not be negative; got {bias:g}.")
+    symmetric = symmetric or mechanism == "symmetric"
+    unbiased = unbiased or bias == 0
+    if unbiased:
+        _refuse_without_bias(privacy, mechanism, symmetric=symmetric)
+        bias = None
+    wish = checked_wish(domain, n, privacy, weights, contributions, moment)
+    if max_error is not None:
+        max_error = _check.positive("max_error", max_error)
+        _refuse_an_unreachable_error(wish, bias, max_error, symmetric=symmetric)
+    ranked = _ranked(wish, bias, mechanism, symmetric=symmetric, insist=insist)
+    best = ranked[0]
+    plan = LowBiasPlan(
+        domain=domain,
+        n=wish.n,
+        privacy=privacy,
+        weights=wish.weights,
+        contributions=wish.contributions,
+        moment=wish.moment,
+        method=best,
+        assumptions=_assumptions(wish, best),
+        alternatives=tuple(map(Alternative.of, ranked[1:])),
+        curve=wish.reached,
+    )
+    if max_error is not None and plan.rmse > max_error:
+        raise InvalidInput(
+            f"max_error = {max_error:g} is not reached: the best plan here has a root mean square "
+            f"error of up to {plan.rmse:.4g}. Allow more bias or error, or spend more."
+            + _width_hint(best)
+        )
+    return plan
+
+
+def _width_hint(method: LowBiasMethod) -> str:
+    """What helps where noise hides the whole of ±magnitude."""
+    if not isinstance(method, PaddedMean) or method.location is not None:
+        return ""
+    size = method.sharing.magnitude
+    if size < method.pads.max():
+        return ""
+    return (
+        f" Most of it comes from a magnitude of {size:g}: a smaller one would help, or more "
+        "records to learn a short interval from."
+    )
+
+
+def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: bool) -> None:
+    if not isinstance(privacy, ApproxDP):
+        theorem = "Theorem 5.2" if isinstance(privacy, PureDP) else "Theorem D.5"
+        raise Impossible(
+            f"no unbiased mean of unbounded records keeps {privacy.describe()} with a finite "
+            f"error (Kamath et al. 2024, {theorem}). Three ways out: allow a little bias "
+            "(max_bias=0.01, moment=(2, 1.0)); allow a delta and assume symmetry "
+            "(privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True); or bound the records "
+            "(domain=mh.Box([lower], [upper]), where the mean is unbiased)."
+        )
+    if not symmetric:
+        raise InvalidInput(
+            "without bias in Reals the distribution must be symmetric: add symmetric=True, or "
+            "allow a bias with max_bias=..., or bound the records, for instance by mh.Box."
+        )
+    if mechanism not in (None, "symmetric"):
+        raise InvalidInput(
+            f"mechanism {mechanism!r:.40} is biased; without bias it is 'symmetric', or leave it "
+            "out."
+        )
+
+
+def _refuse_an_unreachable_error(
+    wish: Wish, bias: float | None, error: float, *, symmetric: bool
+) -> None:
+    """The bounds speak of mechanisms whose bias is small without symmetry too."""
+    if wish.domain.dim > 1 or bias is None or symmetric:
+        return
+    size, scale = wish.domain.magnitude, float(wish.moment.scales[0])
+    least = trilemma(
+        wish.n,
+        bias=bias,
+        moment_order=wish.moment.order,
+        scale=scale,
+        interval=1e6 * scale if size is None else 2 * size,
+        privacy=wish.privacy,
+    )
+    strongest = least.strongest
+    if strongest.value is not None and error < strongest.value:
+        raise Impossible(
+            f"a root mean square error of {error:g} with a bias of at most {bias:g} is below what "
+            f"any mechanism reaches on every such distribution: {strongest.value:.4g} "
+            f"({strongest.theorem}; compare Theorem 2.1 of Kamath et al. 2024). Allow more bias "
+            f"or an error above {strongest.value:.4g}, use more records, or spend more."
+        )
+
+
+def _ranked(
+    wish: Wish,
+    bias: float | None,
+    mechanism: str | None,
+    *,
+    symmetric: bool,
+    insist: bool,
+) -> list[LowBiasMethod]:
+    """The methods that compete, by their errors; those that do not come last."""
+    clipped = CLIPPED[0] if isinstance(wish.privacy, PureDP) else CLIPPED[1]
+    if mechanism is not None:
+        _check.one_of("mechanism with a moment", mechanism, [clipped, *SYMMETRIC])
+    assumed = None
+    if mechanism in SYMMETRIC or (symmetric and mechanism is None):
+        assumed = wish.symmetric(offset=mechanism != "karwa-vadhan")
+    others: list[LowBiasMethod] = []
+    if mechanism in (None, clipped):
+        others = sorted(wish.best_clipped(bias), key=_error)
+    if assumed is None and not others:
+        _refuse_this_magnitude(wish, bias)
+    if assumed is None:
+        return others
+    if bias is None or not others:
+        # Symmetry was assumed for no bias at all: what has one is listed, and not taken.
+        _refuse_too_few(assumed, wish.n, insist)
+        _refuse_more_bias(assumed, bias)
+        return [assumed, *others]
+    is_usable = insist or wish.n >= assumed.least_n
+    usable = [assumed] if is_usable and _largest(assumed) <= bias else []
+    return sorted([*usable, *others], key=_error)
+
+
+def _refuse_this_magnitude(wish: Wish, bias: float | None) -> NoReturn:
+    size, symmetry = wish.domain.magnitude, "assume symmetry: symmetric=True"
+    if not isinstance(wish.privacy, ApproxDP):
+        symmetry = "use mh.ApproxDP(epsilon=..., delta=...) and assume symmetry: symmetric=True"
+    if size is None:
+        raise InvalidInput(
+            "a magnitude must be given: a generous public bound on every coordinate, for instance "
+            f"mh.Reals(dim={wish.domain.dim}, magnitude=1e6); or {symmetry}."
+        )
+    what = "any bias" if bias is None else f"a bias of at most {bias:g}"
+    raise InvalidInput(
+        f"magnitude = {size:g} is too large for {what}: values up to it are rounded by more than "
+        f"that, and from {wish.n} records no shorter interval is learnt. Give a smaller magnitude "
+        f"or more records, allow more bias, or {symmetry}."
+    )
+
+
+def _refuse_more_bias(method: LowBiasMethod, bias: float | None) -> None:
+    if bias is not None and _largest(method) > bias:
+        raise InvalidInput(
+            f"max_bias = {bias:g} is below the bias of {method.name}, up to "
+            f"{_largest(method):.3g}: allow that, or leave it out."
+        )
+
+
+def _largest(method: LowBiasMethod) -> float:
+    return float(method.biases.max())
+
+
+def _error(method: LowBiasMethod) -> float:
+    return method.rmse
+
+
+def _refuse_too_few(method: SymmetricMethod, n: int, insist: bool) -> None:
+    if insist or n >= method.least_n:
+        return
+    raise InvalidInput(
+        f"n = {n} is too small to find where the records lie: at least {method.least_n} are "
+        f"needed, {method.least_n - n} more. Spend more, or take the risk that no value comes "
+        "out at the full cost: insist=True."
+    )
+
+
+def _assumptions(wish: Wish, method: LowBiasMethod) -> tuple[str, ...]:
+    records = "one record" if wish.contributions == 1 else f"{wish.contributions} records"
+    lines = [
+        bias_line(wish.moment, _largest(method), symmetric=method.assumes_symmetry),
+        "errors and intervals are about the records clipped to an interval",
+        "a missing or non-finite value counts as the middle of that interval",
+        f"n = {wish.n} is public",
+        f"a person contributes at most {records}",
+        "the moment, the magnitude and the bias were chosen without looking at the data",
+    ]
+    if method.assumes_symmetry:
+        lines.insert(1, "rows are split by their number, which no record decides")
+    elif wish.domain.magnitude is not None:
+        lines.insert(1, f"the mean of every column lies within ±{wish.domain.magnitude:g}")
+    return tuple(lines)

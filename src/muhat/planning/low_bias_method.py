@@ -1,0 +1,109 @@
+"""What a plan of bounded bias needs of a mechanism, and how mechanisms are compared."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.padded import Moment
+from muhat.mechanisms.recipe import Protection
+from muhat.noise.spread import Spread
+
+if TYPE_CHECKING:
+    from muhat.data import Source
+
+Floats = NDArray[np.float64]
+
+
+class LowBiasMethod(Protocol):
+    """A way to a mean of small bias, complete before any data is seen."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+
+    @property
+    def label(self) -> str:
+        """What tells it from its alternatives."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a few words."""
+
+    @property
+    def biases(self) -> Floats:
+        """Bounds on the bias of every column, under the assumption; of shape (d,)."""
+
+    @property
+    def noise(self) -> Spread:
+        """The noise on the mean."""
+
+    @property
+    def noise_error(self) -> float:
+        """The weighted root mean square ℓ₂ error of the noise."""
+
+    @property
+    def rmse(self) -> float:
+        """The weighted root mean square error against the mean, at most, under the assumption."""
+
+    @property
+    def failure(self) -> float:
+        """The probability that the steps before the mean fail."""
+
+    @property
+    def assumes_symmetry(self) -> bool:
+        """Whether the bias is bounded for symmetric distributions only."""
+
+    def keeps(self, protection: Protection, n: int) -> bool:
+        """Whether these are the promise and the number of records it was made for."""
+
+    def admit(self, source: Source) -> None:
+        """Refuse a source that the method cannot read, from its metadata alone."""
+
+    def run(self, source: Source) -> Learnt:
+        """Read the records; the whole promise has been charged."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release."""
+
+
+class Alternative(NamedTuple):
+    """What a mechanism would do: bounds on its bias and error, and the part of the noise in it."""
+
+    mechanism: str
+    bias: float
+    standard_error: float
+    rmse: float
+
+    @classmethod
+    def of(cls, method: LowBiasMethod) -> Alternative:
+        """What a method does."""
+        return cls(method.label, float(method.biases.max()), method.noise_error, method.rmse)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers as plain data; null where they are infinite."""
+        return {
+            "mechanism": self.mechanism,
+            "bias": finite(self.bias),
+            "standard_error": self.standard_error,
+            "rmse": finite(self.rmse),
+        }
+
+
+def bias_line(moment: Moment, bias: float, *, symmetric: bool) -> str:
+    """What is assumed of the records, and what follows, in a sentence."""
+    shape = ", it is symmetric about its mean" if symmetric else ""
+    what = f"at most {bias:.3g}" if math.isfinite(bias) else "unknown with so few records"
+    return (
+        f"if {moment.describe()}{shape} and the records are independent draws, the bias is "
+        f"{what}; no data can verify that"
+    )
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where it is infinite and nothing is known."""
+    return value if math.isfinite(value) else None

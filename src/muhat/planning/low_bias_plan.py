@@ -1,0 +1,247 @@
+"""A plan for a mean of which the bias is bounded, not only the noise.
+
+Errors are about the mean of the distribution that the records are drawn from, so they rest on an
+assumption about it that nobody can check: a moment, or symmetry too. The promise of privacy does
+not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check, privacy
+from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
+from muhat.domains.reals import Reals
+from muhat.errors import InvalidInput
+from muhat.ledger import Ledger, as_ledger
+from muhat.mechanisms.padded import Moment
+from muhat.mechanisms.recipe import Protection
+from muhat.planning.low_bias_method import Alternative, LowBiasMethod, finite
+from muhat.planning.tradeoff import Tradeoff
+from muhat.privacy import Neighbors, Privacy
+from muhat.release.release import Release
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class LowBiasPlan:
+    """A private mean of bounded bias in `Reals`; `plan_mean` makes it.
+
+    `alternatives` lists what else was possible. `curve` makes the plan for another bias.
+    """
+
+    domain: Reals
+    n: int
+    privacy: Privacy
+    weights: Floats
+    contributions: int
+    moment: Moment
+    method: LowBiasMethod
+    assumptions: tuple[str, ...]
+    alternatives: tuple[Alternative, ...]
+    curve: Callable[[float], Alternative | None]
+
+    statistic = "mean"
+    neighbors = Neighbors.SUBSTITUTE
+    missing = "center"
+    columns = None
+    p = 2.0
+    expected_error_method = "exact"
+    certificate = None
+    """None: no bound holds for biased means of one dataset. See `trilemma` for the class."""
+
+    def __post_init__(self) -> None:
+        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
+        if not self.method.keeps(promised, self.n):
+            raise InvalidInput(
+                "a plan's promise, n and domain are those its noise was made for; "
+                "make a new plan instead of changing them."
+            )
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the method."""
+        return self.method.name
+
+    @property
+    def dim(self) -> int:
+        """The number of values released."""
+        return self.domain.dim
+
+    @property
+    def predicted(self) -> Alternative:
+        """Bias, standard error and root mean square error of this plan."""
+        return Alternative.of(self.method)
+
+    @property
+    def bias(self) -> float | None:
+        """No column's bias is larger, if the assumption holds; None if no bound is known."""
+        return finite(self.predicted.bias)
+
+    @property
+    def rmse(self) -> float:
+        """The weighted root mean square error against the mean of the distribution, at most.
+
+        If the assumption holds and there is a value.
+        """
+        return self.predicted.rmse
+
+    @property
+    def expected_error(self) -> float:
+        """The weighted root mean square ℓ₂ error of the noise, against the clipped records."""
+        return self.method.noise_error
+
+    @property
+    def standard_error(self) -> Floats:
+        """The standard deviation of the noise on each value, of shape (d,)."""
+        return self.method.noise.standard_error
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the noise on the value, of shape (d, d)."""
+        return self.method.noise.covariance
+
+    @cached_property
+    def trilemma(self) -> Trilemma | None:
+        """What no mechanism can beat on every distribution of the class; None for vectors.
+
+        The class is that of the moment. A plan that assumes symmetry may do better: its bias is
+        bounded for fewer distributions.
+        """
+        if self.dim > 1:
+            return None
+        if self.bias is None:
+            return None
+        return trilemma(self.n, bias=self.bias, privacy=self.privacy, **class_of(self))
+
+    def tradeoff(self, points: int = 40) -> Tradeoff:
+        """Error against bias, with what no mechanism can beat under it; for one column."""
+        if self.dim > 1:
+            raise InvalidInput("the trade-off is drawn for one column; plan it by itself.")
+        unit = float(self.moment.scales[0])
+        biases = unit * np.geomspace(1e-5, 0.5, _check.count("points", points, least=2))
+        reached = [self.curve(float(bias)) for bias in biases]
+        errors = np.array([math.inf if each is None else each.rmse for each in reached])
+        # Whatever a smaller bias reaches, a larger one allows too.
+        errors = np.minimum.accumulate(errors)
+        possible = np.isfinite(errors)
+        if not possible.any():
+            raise InvalidInput("without a magnitude no bias can be traded for less error.")
+        biases, errors = biases[possible], errors[possible]
+        floor = trilemma_curve(biases, n=self.n, privacy=self.privacy, **class_of(self))
+        return Tradeoff(
+            biases,
+            errors,
+            floor,
+            chosen=(self.predicted.bias, self.rmse),
+            symmetric=self.method.assumes_symmetry,
+            title=self.title,
+        )
+
+    @property
+    def title(self) -> str:
+        """What is planned, in a line."""
+        return f"{self.n} records, {self.privacy.describe()}, {self.moment.describe()}"
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides the release."""
+        fields = {
+            "schema": "muhat.planning.low_bias/1",
+            "domain": self.domain.to_dict(),
+            "privacy": privacy.to_dict(self.privacy),
+            "method": {"name": self.mechanism, **self.method.to_dict()},
+        }
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, ready for JSON."""
+        trilemma = self.trilemma
+        return {
+            "schema": "muhat.planning.low_bias/1",
+            "statistic": self.statistic,
+            "mechanism": self.mechanism,
+            "columns": None,
+            "privacy": privacy.to_dict(self.privacy),
+            "neighbors": self.neighbors.value,
+            "n": self.n,
+            "p": self.p,
+            "weights": self.weights.tolist(),
+            "missing": self.missing,
+            "contributions": self.contributions,
+            "domain": self.domain.to_dict(),
+            "moment": {"order": self.moment.order, "scales": self.moment.scales.tolist()},
+            "bias": self.bias,
+            "failure": self.method.failure,
+            "expected_error": self.expected_error,
+            "expected_error_method": self.expected_error_method,
+            "standard_error": self.standard_error.tolist(),
+            "rmse": finite(self.rmse),
+            "certificate": None,
+            "trilemma": None if trilemma is None else trilemma.to_dict(),
+            "alternatives": [each.to_dict() for each in self.alternatives],
+            "assumptions": list(self.assumptions),
+            "digest": self.digest,
+        }
+
+    def release(
+        self,
+        data: Any,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+    ) -> Release:
+        """Read the data and release the mean.
+
+        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
+        equal or not; the ledger is charged with the whole promise; then values are read. A
+        failure after the charge keeps the charge.
+        """
+        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
+
+        account = as_ledger(ledger)
+        source = open_records(self.domain, data, columns)
+        check_count(self, source)
+        return carry_out(self, source, account)
+
+    def assuming(self, *sentences: str) -> LowBiasPlan:
+        """The same plan with more assumptions stated."""
+        return replace(self, assumptions=(*self.assumptions, *sentences))
+
+    def describe(self) -> str:
+        """The plan in words and tables."""
+        from muhat.planning.low_bias_display import plan_text
+
+        return plan_text(self)
+
+    def plot(self) -> Any:
+        """The trade-off as a picture (needs the extra `plot`); returns a matplotlib Figure."""
+        return self.tradeoff().plot()
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        from muhat.planning.low_bias_display import plan_html
+
+        return plan_html(self)
+
+
+def class_of(plan: LowBiasPlan) -> dict[str, float]:
+    """The class of distributions that is assumed, as the bounds take it."""
+    size = plan.domain.magnitude
+    scale = float(plan.moment.scales[0])
+    # Without a magnitude any interval is in the class; a wider one would not raise the bound.
+    interval = 2 * size if size is not None else 1e6 * scale
+    return {"moment_order": plan.moment.order, "scale": scale, "interval": interval}

@@ -1,0 +1,184 @@
+"""What is asked of a mean of bounded bias, checked, and the mechanisms that could do it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check
+from muhat.domains.reals import Reals
+from muhat.ellipsoids.smallest import weight_vector
+from muhat.errors import InvalidInput
+from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sharing import Sharing
+from muhat.mechanisms.symmetric_method import SymmetricMethod
+from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.low_bias_method import Alternative
+from muhat.privacy import ApproxDP, Neighbors, Privacy, PureDP
+
+Floats = NDArray[np.float64]
+
+BIASES = (1e-5, 0.5, 7)
+"""Biases that are tried first, in scales: the least, the largest, and how many."""
+
+PROBES = 10
+"""How often it is looked closer around the best of them: to about 1 % of the bias."""
+
+GOLDEN = (3 - math.sqrt(5)) / 2
+"""The part of a segment at which it is probed, so that every probe serves twice."""
+
+Maker = Callable[[Sharing, Moment, Floats], PaddedMean | None]
+MAKERS: tuple[Maker, ...] = (PaddedMean.wide, PaddedMean.located)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Wish:
+    """What was asked for, checked."""
+
+    domain: Reals
+    n: int
+    privacy: Privacy
+    weights: Floats
+    contributions: int
+    moment: Moment
+
+    @property
+    def protection(self) -> Protection:
+        """What every mechanism must guarantee."""
+        return Protection.of(self.privacy, Neighbors.SUBSTITUTE, self.contributions)
+
+    def clipped(self, biases: Floats, makers: Iterable[Maker] = MAKERS) -> list[PaddedMean]:
+        """Clipped means with these biases, of shape (d,)."""
+        if self.domain.magnitude is None:
+            return []
+        pure = isinstance(self.privacy, PureDP)
+        sharing = Sharing(self.domain.magnitude, self.weights, self.n, self.protection, pure)
+        found = [make(sharing, self.moment, biases) for make in makers]
+        return [method for method in found if method is not None]
+
+    def best_clipped(self, bias: float | None) -> list[PaddedMean]:
+        """Of every kind of clipped mean with this bias at most the one with the least error.
+
+        Less bias than is allowed may be better: columns of small scale need no large one.
+        """
+        limit = np.inf if bias is None else bias
+        scales = self.moment.scales
+        # Parts that the limit makes alike are tried once.
+        parts = np.unique(np.minimum(np.geomspace(*BIASES), limit / scales.min()))
+        largest = np.minimum(parts[-1] * scales, limit)
+        if len(parts) == 1:
+            return self.clipped(largest)
+
+        def attempt(part: float, make: Maker) -> PaddedMean | None:
+            # Where no float is wide enough a larger bias may do.
+            with contextlib.suppress(InvalidInput):
+                for method in self.clipped(np.minimum(part * scales, limit), [make]):
+                    return method
+            return None
+
+        found = [_least(parts, partial(attempt, make=make)) for make in MAKERS]
+        # If nothing will do the largest bias says why.
+        return [method for method in found if method is not None] or self.clipped(largest)
+
+    def symmetric(self, *, offset: bool) -> SymmetricMethod:
+        """The mean without bias if the distribution is symmetric."""
+        if not isinstance(self.privacy, ApproxDP):
+            raise InvalidInput(
+                "a symmetric mean needs approximate privacy, mh.ApproxDP(epsilon=..., "
+                "delta=...): where the records lie cannot be told otherwise without a bound."
+            )
+        return SymmetricMethod.planned(
+            self.n,
+            self.privacy,
+            self.moment.order,
+            self.moment.scales,
+            self.weights,
+            offset=offset,
+            magnitude=self.domain.magnitude,
+            contributions=self.contributions,
+        )
+
+    def reached(self, bias: float) -> Alternative | None:
+        """The least error of a clipped mean with this very bias."""
+        try:
+            methods = self.clipped(np.full(self.domain.dim, bias))
+        except InvalidInput:
+            return None
+        return min(map(Alternative.of, methods), key=lambda each: each.rmse, default=None)
+
+
+def _least(parts: Floats, attempt: Callable[[float], PaddedMean | None]) -> PaddedMean | None:
+    """The method with the least error; its bias is a part of the scale within these.
+
+    Errors fall and rise again with the bias: find where, then narrow that down by golden sections.
+    """
+
+    def tried(part: float) -> tuple[float, PaddedMean | None]:
+        method = attempt(part)
+        return (math.inf if method is None else method.rmse), method
+
+    places = np.log(parts).tolist()
+    coarse = [tried(part) for part in parts.tolist()]
+    best = min(range(len(places)), key=lambda index: coarse[index][0])
+    error, chosen = coarse[best]
+    if chosen is None:
+        return None
+    low, middle = places[max(best - 1, 0)], places[best]
+    high = places[min(best + 1, len(places) - 1)]
+    for _ in range(PROBES):
+        upwards = high - middle > middle - low
+        probe = middle + GOLDEN * ((high if upwards else low) - middle)
+        less, method = tried(math.exp(probe))
+        if less < error:
+            low, high = (middle, high) if upwards else (low, middle)
+            middle, error, chosen = probe, less, method
+        elif upwards:
+            high = probe
+        else:
+            low = probe
+    return chosen
+
+
+def checked_wish(
+    domain: Reals, n: int, privacy: Privacy, weights: Any, contributions: int, moment: Any
+) -> Wish:
+    """The wish that the arguments stand for, or InvalidInput."""
+    n = _check.count("n", n)
+    warn_of_large_delta(privacy, n, stacklevel=5)
+    if isinstance(weights, Mapping):
+        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+    return Wish(
+        domain=domain,
+        n=n,
+        privacy=privacy,
+        weights=np.ones(domain.dim) if weights is None else weight_vector(weights, domain.dim),
+        contributions=_check.count("contributions", contributions),
+        moment=_moment(moment, domain.dim),
+    )
+
+
+def _moment(moment: Any, dim: int) -> Moment:
+    """(λ, ψ) with one ψ, or one a column."""
+    try:
+        order, scales = moment
+        wide = np.broadcast_to(np.asarray(scales, np.float64), (dim,)).copy()
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            "moment must say what is assumed of the records' distribution: (λ, ψ) with "
+            "E|X − μ|^λ ≤ ψ^λ, for instance moment=(2, 1.0) for a standard deviation of at most "
+            "1; ψ may be a list, one a column."
+        ) from None
+    order = _check.real("moment order λ", order)
+    if not 1 < order <= 1000:
+        raise InvalidInput(f"the moment order λ must be above 1 and at most 1000; got {order:g}.")
+    for scale in wide:
+        _check.positive("moment scale ψ", scale)
+    return Moment(order, wide)

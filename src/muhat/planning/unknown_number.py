@@ -1,0 +1,295 @@
+"""A plan for mechanisms that must know the number of records, when that is secret.
+
+Half of the promise hides the number: a part of the records of a noisy size N is drawn at random.
+The other half is the plan's for N records. Nothing that is said depends on how many there were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check, privacy
+from muhat.domains.reals import Reals
+from muhat.errors import InvalidInput
+from muhat.ledger import Ledger, as_ledger, charged
+from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.symmetric_method import SymmetricMethod
+from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.planning.execution import note_of
+from muhat.planning.low_bias_method import bias_line
+from muhat.planning.low_bias_plan import LowBiasPlan
+from muhat.planning.unbounded import UnboundedPlan
+from muhat.privacy import ApproxDP, Neighbors, Privacy
+from muhat.privacy.rounding import float_at_most
+from muhat.release.release import Release
+
+if TYPE_CHECKING:
+    from muhat.data import Source
+
+Floats = NDArray[np.float64]
+Inner = UnboundedPlan | LowBiasPlan
+
+MOST_RECORDS = 1 << 40
+"""What is said of the bias of symmetric means is said for so many records at most."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class UnknownNumberPlan:
+    """A mean of a secret number of records in `Reals`; `plan_mean` makes it.
+
+    `inner` is the plan for n_min records, and `plan_for` makes the one for any number. `bias`
+    bounds the bias of every column for all numbers of records, if the assumption holds; None if
+    nothing is known.
+    """
+
+    domain: Reals
+    privacy: ApproxDP
+    number: UnknownNumber
+    inner: Inner
+    plan_for: Callable[[int], Inner]
+    bias: float | None
+    assumptions: tuple[str, ...]
+
+    statistic = "mean"
+    neighbors = Neighbors.ADD_REMOVE
+    missing = "center"
+    n = columns = certificate = None
+    expected_error = expected_error_method = standard_error = covariance = None
+    """None: they depend on the secret number of records. See `error_at`."""
+
+    def __post_init__(self) -> None:
+        together = zip(
+            (self.number.epsilon, self.number.delta), self.inner.privacy.amounts, strict=True
+        )
+        if any(
+            sum(parts) > whole for parts, whole in zip(together, self.privacy.amounts, strict=True)
+        ):
+            raise InvalidInput("the number and the mean would spend more than was promised.")
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism for a public number of records, and how the number is hidden."""
+        return f"unknown-n, {self.inner.mechanism}"
+
+    @property
+    def dim(self) -> int:
+        """The number of values released."""
+        return self.domain.dim
+
+    @property
+    def n_min(self) -> int:
+        """The least number of records that is averaged; with fewer no value comes out."""
+        return self.number.n0
+
+    @property
+    def contributions(self) -> int:
+        """The most records of a person."""
+        return 1
+
+    def error_at(self, n: int) -> float | None:
+        """The root mean square error if there were n records, at most; None if there are too few.
+
+        For a plan of bounded bias. As many records are left out as ever may be.
+        """
+        left = _check.count("n", n) - 2 * self.number.margin
+        if left < self.n_min:
+            return None
+        plan = self.plan_for(left)
+        if isinstance(plan, UnboundedPlan):
+            raise InvalidInput("the error depends on the records' radius: see inner.error_at.")
+        return plan.rmse
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that decides the release."""
+        fields = {
+            "schema": "muhat.planning.unknown_number/1",
+            "privacy": privacy.to_dict(self.privacy),
+            "number": self.number.to_dict(),
+            "inner": self.inner.digest,
+        }
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain data, ready for JSON."""
+        return {
+            "schema": "muhat.planning.unknown_number/1",
+            "statistic": self.statistic,
+            "mechanism": self.mechanism,
+            "columns": None,
+            "privacy": privacy.to_dict(self.privacy),
+            "neighbors": self.neighbors.value,
+            "n": None,
+            "n_min": self.n_min,
+            "margin": self.number.margin,
+            "domain": self.domain.to_dict(),
+            "inner": self.inner.to_dict(),
+            "bias": self.bias,
+            "expected_error": None,
+            "certificate": None,
+            "assumptions": list(self.assumptions),
+            "digest": self.digest,
+        }
+
+    def release(
+        self,
+        data: Any,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+    ) -> Release:
+        """Read the data into memory once and release the mean, or nothing.
+
+        Order: arguments and metadata are checked; the ledger is charged; then values are read.
+        A failure after the charge keeps the charge.
+        """
+        from muhat.planning.unbounded_execution import open_records
+
+        account = as_ledger(ledger)
+        source = open_records(self.domain, data, columns)
+        note = note_of(self.statistic, source.columns)
+        head = charged(account, self.privacy, self.neighbors, self.digest, note)
+        found = self._run(source)
+        return Release(
+            statistic=self.statistic,
+            value=found.value,
+            columns=source.columns,
+            mechanism=self.mechanism,
+            privacy=self.privacy,
+            neighbors=self.neighbors,
+            n=None,
+            contributions=self.contributions,
+            domain=None,
+            noise=None,
+            certificate=None,
+            assumptions=self.assumptions,
+            plan_digest=self.digest,
+            ledger_head=head,
+            bias=None if found.failure else self.bias,
+            failure=found.failure,
+        )
+
+    def _run(self, source: Source) -> Learnt:
+        from muhat.data import open_source
+        from muhat.data.gathered import gathered
+
+        chosen = self.number.select(gathered(source), np.nan)
+        if chosen is None:
+            nothing = np.full(self.dim, np.nan)
+            return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
+        method = self.plan_for(len(chosen)).method
+        return method.run(open_source(chosen, None, self.dim))
+
+    def assuming(self, *sentences: str) -> UnknownNumberPlan:
+        """The same plan with more assumptions stated."""
+        return replace(self, assumptions=(*self.assumptions, *sentences))
+
+    def describe(self) -> str:
+        """The plan in words: how the number is hidden, then the plan for n_min records."""
+        return "\n".join(
+            [
+                f"A secret number of records, {self.privacy.describe()}, one record added or "
+                "removed:",
+                f"half of the promise draws a random part of them; at most "
+                f"{2 * self.number.margin} are left out.",
+                f"With {self.number.enough} records or more a value comes out. For "
+                f"{self.n_min} records, the least:",
+                "",
+                self.inner.describe(),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.describe())}</pre>"
+
+
+def plan_for_unknown_number(
+    domain: Reals,
+    promise: Privacy,
+    n_min: int | None,
+    contributions: int,
+    make: Callable[..., Inner],
+) -> UnknownNumberPlan:
+    """Hide the number of records from a plan that needs it; `make` plans for n and a promise."""
+    if not isinstance(promise, ApproxDP) or n_min is None:
+        raise InvalidInput(
+            "n must be public for records in Reals, or hidden at a cost: give n, or with "
+            "n=None approximate privacy, mh.ApproxDP(epsilon=..., delta=...), and n_min, a public "
+            "number of records below which no value comes out. Or bound the records, for "
+            "instance by mh.Ball or mh.Box."
+        )
+    if contributions != 1:
+        raise InvalidInput("contributions must be 1 for records in Reals if n is secret.")
+    least = _check.count("n_min", n_min)
+    epsilon, delta = (amount / 2 for amount in promise.amounts)
+    half = ApproxDP(epsilon=float_at_most(epsilon), delta=float_at_most(delta))
+    inner = _quietly(make, n=least, privacy=half)
+    return UnknownNumberPlan(
+        domain=domain,
+        privacy=promise,
+        number=UnknownNumber(epsilon, delta, n0=least),
+        inner=inner,
+        # More than enough records are enough: whatever could be refused was refused for n_min.
+        plan_for=_maker(make, inner, half),
+        bias=_largest_bias(inner),
+        assumptions=_assumptions(inner),
+    )
+
+
+def _maker(make: Callable[..., Inner], inner: Inner, half: ApproxDP) -> Callable[[int], Inner]:
+    """Plans for more than n_min records, of the same kind and of no larger bias."""
+    if isinstance(inner, UnboundedPlan):
+        return lambda n: _quietly(make, n=n, privacy=half, insist=True)
+    symmetric = inner.method
+    if isinstance(symmetric, SymmetricMethod):
+        return lambda n: replace(inner, n=n, method=symmetric.with_records(n))
+    fixed = {"mechanism": inner.mechanism, "max_bias": inner.bias, "max_error": None}
+    return lambda n: _quietly(make, n=n, privacy=half, insist=True, **fixed)
+
+
+def _largest_bias(inner: Inner) -> float | None:
+    """A bound on the bias for every number of records from n_min on, up to MOST_RECORDS.
+
+    Clipped means are planned for the bias of n_min records. Each term of a symmetric mean's bias
+    rises or falls with the number of records, so both ends together are enough.
+    """
+    if isinstance(inner, UnboundedPlan):
+        return None
+    if inner.bias is None or not isinstance(inner.method, SymmetricMethod):
+        return inner.bias
+    return inner.bias + float(inner.method.with_records(MOST_RECORDS).biases.max())
+
+
+def _assumptions(inner: Inner) -> tuple[str, ...]:
+    """Those of the plan for n_min records, but for what is true of n_min only."""
+    first = "n is secret; at least the public n_min records are averaged or no value comes out"
+    lines = [line for line in inner.assumptions if not line.startswith("n = ")]
+    if isinstance(inner, LowBiasPlan):
+        bias, symmetric = _largest_bias(inner), inner.method.assumes_symmetry
+        bias = math.inf if bias is None else bias
+        lines[0] = bias_line(inner.moment, bias, symmetric=symmetric)
+        if symmetric:
+            lines.insert(1, f"there are at most 2^{MOST_RECORDS.bit_length() - 1} records")
+    return (first, *lines)
+
+
+def _quietly(make: Callable[..., Inner], **options: Any) -> Inner:
+    """No warning may speak of how many records there are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(**options)
