@@ -21,8 +21,10 @@ COMMANDS = {
     "plan": ("muhat.cli.mean", "Show what a private mean would cost; no data is read."),
     "queries": ("muhat.cli.queries", "Release private tables, ranges and running counts."),
     "quantile": ("muhat.cli.quantile", "Release private medians and other quantiles."),
+    "bounds": ("muhat.cli.bounds", "Show what no private mean can beat; no data is read."),
     "ledger": ("muhat.cli.ledger", "Keep account of the privacy loss that was spent."),
     "check": ("muhat.cli.check", "Look at files as their owner (not private)."),
+    "study": ("muhat.cli.study", "Measure again what the papers claim."),
     "demo": ("muhat.cli.demo", "The main job on data that ship with the package."),
 }
 

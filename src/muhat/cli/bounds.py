@@ -1,0 +1,197 @@
+"""`muhat bounds`: what no mechanism can beat. No data is read, and nothing is spent."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muhat.cli.assumed import assumptions_from
+from muhat.cli.options import promise_from, promise_options
+from muhat.cli.where import bounds_from, where_from
+from muhat.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from muhat.bounds import LowerBound
+    from muhat.domains import Ball
+    from muhat.privacy import Privacy
+
+SCHEMA = "muhat.bounds/1"
+IN_WIDTHS = "An error in a column counts in widths of its interval, as in `muhat plan`."
+
+_WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive noise"}
+
+
+@click.command(
+    epilog="Example: muhat bounds --ball 1 --dim 10 --n 1000 --rho 0.1, or of a mean of small "
+    "bias: muhat bounds --bias 0.001 --n 1000 --epsilon 1"
+)
+@click.option(
+    "--bounds",
+    multiple=True,
+    metavar="COLUMN=LOW:HIGH",
+    help="Records lie in a box; once for each column.",
+)
+@click.option("--ball", metavar="R[@C1,C2,…]", help="Records lie in a ball of radius R.")
+@click.option("--dim", type=int, help="The number of columns, with --ball.")
+@click.option(
+    "--bias",
+    type=float,
+    help="Records lie anywhere, and the bias is at most this; see --moment.",
+)
+@click.option(
+    "--moment",
+    metavar="K,SIZE",
+    help="With --bias: E|x − mean|^K ≤ SIZE^K; 2,1 unless given.",
+)
+@click.option(
+    "--interval",
+    type=float,
+    help="With --bias: the mean is known to lie in an interval this long; 1 unless given.",
+)
+@click.option("--n", type=int, required=True, help="The public number of rows.")
+@click.option(
+    "--p", type=float, help="The error is measured in the ℓ_p norm, 2 to inf; 2 unless given."
+)
+@promise_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def bounds(
+    *,
+    bounds: tuple[str, ...],
+    ball: str | None,
+    dim: int | None,
+    bias: float | None,
+    moment: str | None,
+    interval: float | None,
+    n: int,
+    p: float | None,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    mu: float | None,
+    as_json: bool,
+) -> None:
+    """Show what no private mean can beat; no data is read.
+
+    With --bounds or --ball for unbiased means, in a ball for any mean and with what muhat
+    achieves; with --bias for means of a small bias.
+    """
+    if bool(bounds) + (ball is not None) + (bias is not None) != 1:
+        raise InvalidInput(
+            "say what the bounds are about, in one way: --bounds COLUMN=LOW:HIGH for each "
+            "column, --ball R --dim D, or --bias B for means of a small bias."
+        )
+    privacy = promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    if bias is not None:
+        _refuse_beside("--bias", {"--dim": dim, "--p": p})
+        fields, text = _of_bias(bias, moment, interval, n, privacy)
+    else:
+        where = "--ball" if bounds == () else "--bounds"
+        _refuse_beside(where, {"--moment": moment, "--interval": interval})
+        order = 2.0 if p is None else p
+        if ball is not None:
+            fields, text = _of_ball(ball, dim, n, privacy, order)
+        else:
+            _refuse_beside("--bounds", {"--dim": dim})
+            fields, text = _of_box(bounds, n, privacy, order)
+    click.echo(json.dumps({"schema": SCHEMA, **fields}, indent=2) if as_json else text)
+
+
+def _refuse_beside(option: str, others: dict[str, Any]) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidInput(f"{name} has no use with {option}; leave it out.")
+
+
+def _of_bias(
+    bias: float, moment: str | None, interval: float | None, n: int, privacy: Privacy
+) -> tuple[dict[str, Any], str]:
+    from muhat.bounds import trilemma
+
+    order, scale = assumptions_from(scale=None, moment=moment or "2,1")["moment"]
+    found = trilemma(
+        n,
+        bias=bias,
+        moment_order=order,
+        scale=scale,
+        interval=1.0 if interval is None else interval,
+        privacy=privacy,
+    )
+    return {"about": "a mean of small bias", **found.to_dict()}, found.describe()
+
+
+def _of_ball(
+    text: str, dim: int | None, n: int, privacy: Privacy, p: float
+) -> tuple[dict[str, Any], str]:
+    from muhat.bounds import ball, unbiased
+
+    domain = _ball(text, dim)
+    where = {"about": "a mean in a ball", "radius": domain.radius, "dim": domain.dim}
+    if p != 2:
+        # What is known of any mean, and what muhat achieves, is about Euclidean errors.
+        found = unbiased(domain, n=n, privacy=privacy, p=p)
+        return {**where, **_fields(found, n, privacy, p)}, _text(domain.dim, found, n, privacy, p)
+    table = ball(n=n, dim=domain.dim, radius=domain.radius, privacy=privacy)
+    return {**where, "p": p, **table.to_dict()}, table.describe()
+
+
+def _ball(text: str, dim: int | None) -> Ball:
+    from muhat.domains import Ball
+
+    if dim is None and "@" not in text:
+        raise InvalidInput("--ball needs the number of columns: --dim D.")
+    where = where_from(bounds=(), ball=text, magnitude=(), columns=None, dim=dim)
+    assert isinstance(where.domain, Ball)
+    return where.domain
+
+
+def _of_box(
+    texts: tuple[str, ...], n: int, privacy: Privacy, p: float
+) -> tuple[dict[str, Any], str]:
+    from muhat.bounds import unbiased
+    from muhat.domains import Box
+    from muhat.planning.task import as_domain
+
+    named = bounds_from(texts)
+    as_domain(named)
+    # In widths of the columns every box is the unit cube, wherever it lies.
+    cube = Box([0.0] * len(named), [1.0] * len(named))
+    found = unbiased(cube, n=n, privacy=privacy, p=p)
+    where = {"about": "a mean in a box", "columns": named, "errors": IN_WIDTHS}
+    text = _text(cube.dim, found, n, privacy, p)
+    return {**where, **_fields(found, n, privacy, p)}, f"{text}\n{IN_WIDTHS}"
+
+
+def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: float) -> str:
+    from muhat.bounds.table import aligned
+
+    columns = "one column" if dim == 1 else f"{dim} columns"
+    title = f"Mean of {columns} · {privacy.describe()} · n = {n} · ℓ_{p:g} errors"
+    rows = [["theorem", "error at least", "of", "on", "constant"]]
+    for bound in found:
+        on = f"{bound.datasets} dataset"
+        rows.append([bound.theorem, _shown(bound), _WHOM[bound.mechanisms], on, bound.source])
+    proved = [bound for bound in found if bound.value is not None and not bound.is_conditional]
+    strongest = max(proved, key=lambda bound: bound.value or 0.0, default=None)
+    notes = [] if strongest is None else [strongest.sentence()]
+    return "\n".join([title, "", *aligned(rows), "", *notes]).rstrip()
+
+
+def _shown(bound: LowerBound) -> str:
+    from muhat.bounds.table import rounded_down
+
+    if bound.value is not None:
+        return rounded_down(bound.value)
+    return "rate only" if "rate" in bound.assumptions[-1] else "not applicable"
+
+
+def _fields(found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: float) -> dict[str, Any]:
+    from muhat.privacy import to_dict
+
+    return {
+        "n": n,
+        "privacy": to_dict(privacy),
+        "p": "inf" if p == float("inf") else p,
+        "bounds": [bound.to_dict() for bound in found],
+    }

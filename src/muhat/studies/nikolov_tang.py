@@ -1,0 +1,200 @@
+"""Γ_p of marginals and moment tensors, the gain of the difference body, and certified ratios.
+
+Nikolov and Tang's Γ_p(K) is the smallest ellipsoid around K with a free shift. Theorem 6 bounds
+it below for tensors x^{⊗ℓ} of the unit ball by (d/ℓ)^{ℓ/p}, Theorem 7 for ℓ-way marginals of d
+bits by d^{ℓ/2+ℓ/p}/(2√2·ℓ)^ℓ, both up to a constant: the quotients are those constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from muhat.bounds.nikolov_tang import paper_mean
+from muhat.domains import Ball, Box, Domain, MomentTensor, Points, Simplex
+from muhat.ellipsoids import smallest_ellipsoid
+from muhat.planning import plan_mean
+from muhat.privacy import ZCDP
+from muhat.studies.nikolov_tang_shown import panels, verdict
+from muhat.studies.study import Progress, Row, Settings, Study, tracked
+from muhat.workloads import marginals, prefix
+from muhat.workloads.factorize import factorize
+
+MOST_COORDINATES, MOST_FACTORISED = 700, 32
+"""Of moment tensors that are solved; bits whose difference body is factorised as well."""
+
+
+def measure(settings: Settings, progress: Progress) -> list[Row]:
+    """Rows of four kinds: "tensor", "marginals", "gain" and "ratio"."""
+    steps = [*_cells(settings), *((None, rho) for rho in settings["rhos"])]
+    rows: list[Row] = []
+    for step in tracked(steps, progress):
+        match step:
+            case ("tensor", order, dim, p):
+                rows.append(_tensor(order, dim, p))
+            case ("marginals", order, dim, p):
+                rows.append(_marginals(order, dim, p))
+            case ("gain", name, domain, p):
+                rows.append(_gain(name, domain, p))
+            case (_, rho):
+                rows.append(_ratio(float(rho)))
+    return rows
+
+
+def _cells(settings: Settings) -> Iterator[tuple[Any, ...]]:
+    for order in settings["orders"]:
+        for p in settings["ps"]:
+            for dim in settings["tensor_dims"]:
+                if math.comb(dim + order - 1, order) <= MOST_COORDINATES:
+                    yield "tensor", order, dim, p
+            for dim in settings["marginal_dims"]:
+                if dim > order:
+                    yield "marginals", order, dim, p
+    for name, domain in _domains(settings["seed"]).items():
+        for p in settings["ps"]:
+            yield "gain", name, domain, p
+
+
+def _tensor(order: int, dim: int, p: float) -> Row:
+    """Γ_p of all d^ℓ entries: a coordinate √m·x^α stands for m equal entries x^α."""
+    domain = MomentTensor(order=order, dim=dim)
+    weights = domain.multiplicities ** (1 / p - 0.5)
+    found = smallest_ellipsoid(domain, p, body="shifted", weights=weights)
+    theorem = (dim / order) ** (order / p)
+    # An ellipsoid around K is as wide as K in every coordinate.
+    floor = max(found.floor, float(np.max(weights * domain.half_widths)) * (1 - 1e-12))
+    return _against(floor, found.value, theorem, kind="tensor", order=order, d=dim, p=p)
+
+
+def _marginals(order: int, dim: int, p: float) -> Row:
+    """Γ_p of the ℓ!·C(d,ℓ)·2^ℓ queries that name ℓ different bits: a part of the paper's queries.
+
+    Γ_p(K) is known in closed form (`shifted_marginals`); for few bits the difference body stands
+    beside it, from the factorisation under substitution: between √2 and 2 times as large.
+    """
+    copies = math.factorial(order) ** (1 / p)
+    value = shifted_marginals(dim, order, p) * copies
+    theorem = dim ** (order / 2 + order / p) / (2 * math.sqrt(2) * order) ** order
+    row = _against(value, value, theorem, kind="marginals", order=order, d=dim, p=p)
+    row["limit"] = order**order * 2 ** (order / 2 + order / p) / math.factorial(order) ** 0.5
+    if dim > MOST_FACTORISED:
+        return row
+    found = factorize(marginals((2,) * dim, order=order), p, "substitute")
+    return {**row, "difference": found.value * copies, "gap": found.gap}
+
+
+def shifted_marginals(dim: int, order: int, p: float = 2) -> float:
+    """Γ_p of all ℓ-way marginals of d bits, with a free shift.
+
+    By symmetry the best shift is the mean of all records, and the best noise is independent on
+    the parities χ_S, 1 ≤ |S| ≤ ℓ. A parity of variance s_S adds s_S·4^{−ℓ} to each of the
+    C(d−|S|, ℓ−|S|)·2^ℓ queries it is part of; every record has χ_S = ±1, so Σ 1/s_S ≤ 1. At p = 2
+    the least sum is (Σ_S √c_S)², c_S = C(d−|S|, ℓ−|S|)·2^{−ℓ}. All queries have equal variances,
+    so Γ_p = m^{1/p−1/2}·Γ_2 with m = C(d,ℓ)·2^ℓ.
+
+    >>> shifted_marginals(4, 1)  # d/√2
+    2.8284271247461903
+    """
+    total = sum(
+        math.comb(dim, size) * math.sqrt(math.comb(dim - size, order - size) / 2**order)
+        for size in range(1, order + 1)
+    )
+    return total * math.pow(math.comb(dim, order) * 2**order, 1 / p - 0.5)
+
+
+def _against(floor: float, value: float, theorem: float, **about: Any) -> Row:
+    return {
+        **about,
+        "theorem": theorem,
+        "floor": floor,
+        "value": value,
+        "constant": floor / theorem,
+        "constant_above": value / theorem,
+    }
+
+
+def _domains(seed: int) -> dict[str, Domain]:
+    generator = np.random.default_rng(seed)
+    return {
+        "ball, d = 8": Ball(radius=1.0, dim=8),
+        "box, d = 8": Box([0.0] * 8, [1.0] * 8),
+        "30 random points, d = 6": Points(generator.standard_normal((30, 6))),
+        "running sums, n = 16": Points(prefix(16).dense().T),
+        "2-way marginals, 5 bits": Points(marginals((2,) * 5, order=2).dense().T),
+        "x ⊗ x, d = 8": MomentTensor(order=2, dim=8),
+        "histogram, 8 cells": Simplex(dim=8),
+        "histogram, 128 cells": Simplex(dim=128),
+    }
+
+
+def _gain(name: str, domain: Domain, p: float) -> Row:
+    """The paper's noise covers 2·(K + v), muhat's K − K: how much larger its error is."""
+    ours = smallest_ellipsoid(domain, p)
+    paper = smallest_ellipsoid(domain, p, body="shifted")
+    rank = int(np.linalg.matrix_rank(ours.matrix))  # a histogram lies in a hyperplane
+    return {
+        "kind": "gain",
+        "domain": name,
+        "d": domain.dim,
+        "p": p,
+        "difference": ours.value,
+        "value": paper.value,
+        "gap": max(ours.gap, paper.gap),
+        "gain": 2 * paper.value / ours.value,
+        "rank": rank,
+        "jung": math.sqrt(2 * rank / (rank + 1)),
+    }
+
+
+def _ratio(rho: float) -> Row:
+    """How near the best the ball's plan is: by muhat's bounds, and by the paper's own argument."""
+    domain = Ball(radius=1.0, dim=10)
+    privacy = ZCDP(rho=rho)
+    certificate = plan_mean(domain=domain, n=1000, privacy=privacy).certificate
+    assert certificate is not None
+    shifted = smallest_ellipsoid(domain, body="shifted").floor
+    (paper,) = paper_mean(shifted, n=1000, privacy=privacy)
+    assert paper.value is not None
+    return {
+        "kind": "ratio",
+        "rho": rho,
+        "worst_dataset": certificate.ratio,
+        "every_dataset": certificate.ratio_every,
+        "paper_argument": certificate.error / paper.value,
+    }
+
+
+STUDY = Study(
+    name="nikolov-tang",
+    title="The geometry of Gaussian noise: Γ_p, its rates and its certificates",
+    paper="Nikolov and Tang, General Gaussian Noise Mechanisms and Their Optimality for Unbiased "
+    "Mean Estimation, ITCS 2024",
+    claim="Unbiased private means err by Γ_p(K)/(nε) at least and Gaussian noise attains that up "
+    "to constants; Γ_p is at least of the order (d/ℓ)^(ℓ/p) for moment tensors (Theorem 6) and "
+    "d^(ℓ/2+ℓ/p)/(2√2·ℓ)^ℓ for marginals (Theorem 7).",
+    noise="none: norms are computed with certified upper and lower ends, errors are formulas.",
+    settings={
+        "quick": {
+            "seed": 0,
+            "orders": (1, 2, 3),
+            "ps": (2.0, 4.0, math.inf),
+            "tensor_dims": (2, 4, 8, 12, 16, 32),
+            "marginal_dims": (4, 8, 16, 32, 100, 1000, 10_000, 100_000),
+            "rhos": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0),
+        },
+        "full": {
+            "seed": 0,
+            "orders": (1, 2, 3),
+            "ps": (2.0, 4.0, math.inf),
+            "tensor_dims": (2, 3, 4, 6, 8, 12, 16, 24, 32),
+            "marginal_dims": (4, 6, 8, 12, 16, 24, 32, 100, 300, 1000, 10_000, 100_000),
+            "rhos": tuple(round(10 ** (k / 8 - 3), 5) for k in range(25)),
+        },
+    },
+    measure=measure,
+    panels=panels,
+    verdict=verdict,
+)
