@@ -47,7 +47,9 @@ def count(name: str, value: object, *, least: int = 1, most: int = LARGEST_COUNT
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         if not (isinstance(value, float) and value.is_integer()):
-            raise InvalidInput(f"{name} must be a whole number; got {value!r:.40}.") from None
+            # A number may be shown; an array may be data.
+            shown = repr(value) if isinstance(value, float) else type(value).__name__
+            raise InvalidInput(f"{name} must be a whole number; got {shown}.") from None
         number = int(value)
     if isinstance(value, bool) or number < least:
         raise InvalidInput(

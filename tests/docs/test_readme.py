@@ -1,4 +1,4 @@
-"""Every example of the README and of the docstrings runs."""
+"""What the documents name exists, and every example of the docstrings runs."""
 
 from __future__ import annotations
 
@@ -7,67 +7,86 @@ import importlib
 import os
 import pkgutil
 import re
-import shlex
-import subprocess
-import sys
+from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
+import click
 import pytest
 
 import muhat
-from muhat.demo import SALARIES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-MUHAT = [sys.executable, "-c", "from muhat.cli import main; main()"]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    (tmp_path / "salaries.csv").write_bytes(SALARIES.read_bytes())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
-
-
-def test_the_python_of_the_readme_runs_and_says_what_it_says(folder):
-    space: dict[str, object] = {}
-    for block in blocks("python"):
-        exec(block, space)
-    assert space["release"].certificate.ratio == pytest.approx(1.052, abs=1e-3)
-    assert str(space["ledger"].remaining) == "0.9-zCDP"
-    assert muhat.privacy_for(domain=space["ball"], n=1000, error=0.01) == muhat.ZCDP(rho=0.2)
-
-
-def test_the_commands_of_the_readme_print_what_it_shows(folder):
-    """Up to the noise: the digits of values and intervals are masked."""
-    for block in blocks("console"):
-        command, shown = block.split("\n", 1)
-        arguments = shlex.split(command.removeprefix("$ muhat "))
-        done = subprocess.run([*MUHAT, *arguments], capture_output=True, text=True, check=True)
-        ours, theirs = (masked(text) for text in (shown, done.stdout))
-        assert ours == theirs
-
-
-def masked(text: str) -> list[str]:
-    lines = [re.sub(r"\s+", " ", line).strip() for line in text.strip().splitlines()]
-    return [re.sub(r"[\d,.]+", "#", line) if "…" in line else line for line in lines]
 
 
 def test_the_make_targets_of_the_readme_exist():
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^make ([\w-]+)", "\n".join(blocks("sh")), flags=re.M):
+    for target in re.findall(r"^make ([\w-]+)", README, flags=re.M):
         assert re.search(rf"^{target}:", makefile, flags=re.M)
 
 
-def test_the_links_of_the_documents_lead_somewhere():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-            if not link.startswith("http"):
-                assert (page.parent / link).exists(), f"{page.name}: {link}"
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+LINK = re.compile(r"\]\(([^)#]*)#?([^)]*)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_links_of_a_page_lead_somewhere(page):
+    text = page.read_text()
+    links = LINK.findall(text) + [(link, "") for link in re.findall(r'src(?:set)?="(.*?)"', text)]
+    for link, anchor in links:
+        if not link.startswith("http"):
+            target = page.parent / link if link else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), anchor
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub makes of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_names_on_a_page_exist(page):
+    """`mh.bounds.ball` and the like."""
+    for name in set(re.findall(r"\bmh((?:\.[A-Za-z_]+)+)", page.read_text())):
+        reduce(getattr, name[1:].split("."), muhat)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_options_on_a_page_exist(page):
+    from muhat.cli import main
+
+    known = {"--help", "--version", *options(main)}
+    for words in re.findall(r"`([^`\n]*--[^`\n]*)`|^\$ (muhat .*)$", page.read_text(), flags=re.M):
+        command = "".join(words)
+        if not command.startswith(("python", "make", "pip")):
+            assert set(re.findall(r"--[a-z][a-z-]*", command)) <= known, command
+
+
+def options(command: click.Command) -> Iterator[str]:
+    """All long options of a command and of the commands below it."""
+    for parameter in command.params:
+        yield from (
+            name for name in [*parameter.opts, *parameter.secondary_opts] if name[:2] == "--"
+        )
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from options(below)
+
+
+def test_the_version_is_the_same_everywhere():
+    for page in ("CITATION.cff", "docs/citing.md", "pyproject.toml"):
+        found = re.search(
+            r"version\s*[:=]\s*[{\"]?([\d.]+)",
+            re.sub("cff-version.*", "", (ROOT / page).read_text()),
+        )
+        assert found is not None
+        assert found[1] == muhat.__version__, page
 
 
 def modules() -> list[str]:

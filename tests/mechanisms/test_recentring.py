@@ -19,10 +19,11 @@ from muhat.mechanisms.last_radius import EDGES, MOST_AGAIN, steps_of
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.rank_choice import RankChoice
-from muhat.mechanisms.recentring import Recentring, recentred_mean, shrunk, together
+from muhat.mechanisms.recentring import Recentring, recentred_mean
 from muhat.mechanisms.recentring_schedule import MOST_ROUNDS, Schedule
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Sharing, around
+from muhat.mechanisms.shrinking import shrunk, together
 from muhat.mechanisms.steps import SourceReader, Step, Transcript
 from muhat.noise import FRACTION_BITS, rounded_normal
 from muhat.noise.law import LAWS

@@ -44,7 +44,12 @@ def test_a_plan_says_all_it_knows_before_any_data() -> None:
     assert made.certificate is None
     assert made.error_at(2.0) == pytest.approx(2 * made.error_at(1.0))
     text = made.describe()
-    for words in ("recentring", "at most 6", "if 99 % of the records lie within", "±10000"):
+    for words in (
+        "recentring",
+        "most often in 2 rounds",
+        "if 99 % of the records lie within",
+        "±10000",
+    ):
         assert words in text
     assert repr(made) == text
     assert "<table>" in made._repr_html_()

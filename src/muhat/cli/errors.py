@@ -10,21 +10,47 @@ import click
 from muhat.errors import MuhatError
 
 AS_TYPED = {
+    "(max_bias=0.01, moment=(2, 1.0))": "(--max-bias 0.01 --moment 2,1)",
+    "(privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True)": (
+        "(--epsilon 1 --delta 1e-6 --symmetric)"
+    ),
+    "domain=mh.Box([lower], [upper])": "--bounds COLUMN=LOW:HIGH",
+    "domain=mh.Box([0], [1]) or a dict of bounds": "--bounds COLUMN=LOW:HIGH",
+    "mh.PureDP, mh.ZCDP or mh.ApproxDP": "--epsilon, --rho or --epsilon with --delta",
+    "mh.ApproxDP(epsilon=..., delta=...)": "--epsilon with --delta",
+    'scale=(lowest, highest) and mechanism="statistical"': (
+        "--scale LOW:HIGH and --mechanism statistical"
+    ),
+    "max_bias, max_error, moment and symmetric": "--max-bias, --moment and --symmetric",
+    "clip, faithful and scale have": "--scale has",
+    "faithful and scale are": "--scale is",
+    "moment must say": "--moment must say",
+    "moment=(2, 1.0)": "--moment 2,1",
+    "; ψ may be a list, one a column": "",
+    "max_bias=...": "--max-bias",
+    "max_bias": "--max-bias",
+    "symmetric=True": "--symmetric",
+    "unbiased=True": "--unbiased",
     "insist=True": "--insist",
+    "leave unbiased out": "leave --unbiased out",
     "(mh.Ball, mh.Box)": "(--ball, --bounds)",
     "by mh.Ball or mh.Box": "by --ball or --bounds",
+    "by mh.Box": "by --bounds",
     "records in mh.Reals": "--magnitude",
     "missing in Reals": "--missing with --magnitude",
     "mechanism in Reals": "--mechanism with --magnitude",
+    "mechanism with a moment": "--mechanism with --moment",
+    "for records in Reals": "with --magnitude",
+    "without bias in Reals": "without bias and bounds",
+    "magnitude = ": "--magnitude ",
     "n=None": "--secret-n",
     "n_min": "--n-min",
     "Leave n out": "Leave --n out",
-    "moment=(2, 1.0)": "--moment 2,1",
-    "mh.ApproxDP(epsilon=..., delta=...)": "--epsilon with --delta",
     'missing="center"': "--missing center",
     'missing="drop"': "--missing drop",
+    "contributions must": "--contributions must",
 }
-"""What the library's sentences name in Python, as it is typed in a shell."""
+"""What the library's sentences name in Python, as it is typed in a shell; longer words first."""
 
 
 class Refused(click.ClickException):
@@ -56,4 +82,4 @@ def as_typed(sentence: str) -> str:
 
 def _show(message: Warning | str, *_: Any) -> None:
     """A warning as one line on stderr."""
-    click.echo(f"Warning: {message}", err=True)
+    click.echo(f"Warning: {as_typed(str(message))}", err=True)

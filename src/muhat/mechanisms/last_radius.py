@@ -126,9 +126,12 @@ class LastRadius:
 
     @property
     def _wanted_near(self) -> float:
-        """Records close by that may lie outside: six times N, or four where they pull one way."""
-        many = (4 if self._dim < FEW_DIM else 6) * self.balance
-        return min(many, max(2 * self.balance, self.sharing.n / 8))
+        """Records close by that may lie outside: 8N, but at most an eighth of all, or 2N.
+
+        In few dimensions, where they are likely to pull one way, 6N, but a hundredth or 4N.
+        """
+        most, least, part = (6, 4, 100) if self._dim < FEW_DIM else (8, 2, 8)
+        return min(most * self.balance, max(least * self.balance, self.sharing.n / part))
 
     @cached_property
     def near_share(self) -> Fraction:

@@ -72,7 +72,7 @@ class Limits:
     center_most: float
 
 
-NORMAL_LIMITS = Limits(Fraction(1, 5), 0.0, 0.07, 0.01, 0.10)
+NORMAL_LIMITS = Limits(Fraction(1, 5), 0.0, 0.07, 0.02, 0.10)
 PURE_LIMITS = Limits(Fraction(2, 5), 0.01, 0.10, 0.02, 0.10)
 
 
@@ -160,8 +160,8 @@ class Schedule(Sharing):
 
         A share s adds s to the square of the last noise, relatively, and (f/s^½)² by the centre's
         own noise, f = 2√d/nμ: the sum is least at s = f. A centre that is farther off makes a pull
-        beyond the radius, too, which is why a hundredth is spent at least. Under pure noise: a
-        quarter of the radius, if that is cheap.
+        beyond the radius, too, so a fiftieth is spent at least, less in few dimensions. Under pure
+        noise: a quarter of the radius, if that is cheap.
         """
         limits = self.limits
         if self.pure:

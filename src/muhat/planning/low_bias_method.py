@@ -97,11 +97,19 @@ class Alternative(NamedTuple):
 def bias_line(moment: Moment, bias: float, *, symmetric: bool) -> str:
     """What is assumed of the records, and what follows, in a sentence."""
     shape = ", it is symmetric about its mean" if symmetric else ""
-    what = f"at most {bias:.3g}" if math.isfinite(bias) else "unknown with so few records"
+    what = f"at most {_rounded_up(bias)}" if math.isfinite(bias) else "unknown with so few records"
     return (
         f"if {moment.describe()}{shape} and the records are independent draws, the bias is "
         f"{what}; no data can verify that"
     )
+
+
+def _rounded_up(value: float) -> str:
+    """Three significant digits, never below the value by more than a float's rounding."""
+    if value <= 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}"
 
 
 def finite(value: float) -> float | None:

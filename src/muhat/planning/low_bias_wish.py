@@ -32,6 +32,9 @@ BIASES = (1e-5, 0.5, 7)
 PROBES = 10
 """How often it is looked closer around the best of them: to about 1 % of the bias."""
 
+NOTABLE = 1 - 1e-4
+"""Less gain than this is none, so that a plan made again for its own bias is the same plan."""
+
 GOLDEN = (3 - math.sqrt(5)) / 2
 """The part of a segment at which it is probed, so that every probe serves twice."""
 
@@ -137,7 +140,7 @@ def _least(parts: Floats, attempt: Callable[[float], PaddedMean | None]) -> Padd
         upwards = high - middle > middle - low
         probe = middle + GOLDEN * ((high if upwards else low) - middle)
         less, method = tried(math.exp(probe))
-        if less < error:
+        if less < NOTABLE * error:
             low, high = (middle, high) if upwards else (low, middle)
             middle, error, chosen = probe, less, method
         elif upwards:

@@ -96,6 +96,8 @@ def plan_mean(  # type: ignore[misc]
     >>> round(plan.expected_error, 5), round(plan.certificate.ratio, 3)
     (0.01414, 1.052)
     """
+    if mechanism is not None and not isinstance(mechanism, str):
+        raise InvalidInput(f"mechanism must be a name; got {type(mechanism).__name__}.")
     low_bias: dict[str, Any] = {
         "max_bias": max_bias,
         "max_error": max_error,
@@ -168,7 +170,9 @@ def plan_mean(  # type: ignore[misc]
             raise InvalidInput("n_min is for a secret n; leave it out.")
         return task.best(task.recipes(task.body, task.candidates(mechanism)))
     if mechanism is not None and not (unbiased and mechanism == "smooth"):
-        raise InvalidInput("with a secret n the mechanism is always the ratio; leave it out.")
+        raise InvalidInput(
+            "with a secret n the mechanism is the ratio, or smooth if unbiased; leave it out."
+        )
     if unbiased:
         return plan_smooth_mean(task, n_min)
     if n_min is not None:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat.domains import Domain
+from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
@@ -28,6 +29,9 @@ def privacy_for(
     contributions: int = 1,
 ) -> Privacy:
     """The weakest promise whose best mean has at most this expected error.
+
+    With a dict of bounds the error counts in widths of the columns, as in `plan_mean`; for the
+    unit of the data give weights of 1.
 
     >>> import muhat as mh
     >>> mh.privacy_for(domain=mh.Ball(radius=1, dim=10), n=1000, error=0.01, kind="zcdp")
@@ -49,7 +53,9 @@ def privacy_for(
 
     # The error is inversely proportional to √strength², so a unit plan says what is needed.
     unit: Privacy = PureDP(epsilon=1.0) if kind == "pure" else GDP(mu=1.0)
-    achieved = plan(unit).expected_error
+    first = plan(unit)
+    _refuse_what_needs_no_data(first, target, weighted=weights is not None)
+    achieved = first.expected_error
     assert achieved is not None
     if not 1e-9 < achieved / target < 1e9:
         raise InvalidInput(
@@ -61,6 +67,26 @@ def privacy_for(
         if reached is not None and reached <= target * (1 + 1e-9):
             return promise
     raise InvalidInput("the target error is out of reach of exact arithmetic.")
+
+
+def _refuse_what_needs_no_data(plan: Plan, target: float, *, weighted: bool) -> None:
+    """A target beyond the domain's own size is a mistake about its unit, more likely than not."""
+    assert plan.domain is not None
+    diameter = float(p_norm(2 * plan.weights * plan.domain.half_widths, plan.p))
+    if target <= diameter:
+        return
+    hint = ""
+    if plan.columns is not None and not weighted:
+        ones = ", ".join(f'"{name:.40}": 1' for name in plan.columns[:3])
+        more = ", …" if len(plan.columns) > 3 else ""
+        hint = (
+            " With a dict of bounds an error of 1 is a column's whole width; for errors in the "
+            f"unit of the data add weights={{{ones}{more}}}."
+        )
+    raise InvalidInput(
+        f"error = {target:g} is more than records can be apart, {diameter:.4g}, so it needs no "
+        f"data at all; ask for less.{hint}"
+    )
 
 
 def _promise_of_strength(kind: str, strength: float, delta: float | None) -> Privacy:

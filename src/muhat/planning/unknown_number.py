@@ -233,7 +233,7 @@ def plan_for_unknown_number(
             "number of records below which no value comes out. Or bound the records, for "
             "instance by mh.Ball or mh.Box."
         )
-    if contributions != 1:
+    if _check.count("contributions", contributions) != 1:
         raise InvalidInput("contributions must be 1 for records in Reals if n is secret.")
     least = _check.count("n_min", n_min)
     epsilon, delta = (amount / 2 for amount in promise.amounts)

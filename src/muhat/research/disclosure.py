@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -66,13 +66,18 @@ def open_column(data: Any, columns: Sequence[str] | Sequence[int] | None) -> Sou
     return source
 
 
+_LARGEST_SUM = Fraction(sys.float_info.max)
+
+
 def disclosed_total(source: Source, chance: Fraction, transform: Transform) -> float:
     """One pass: the sum of the records chosen, each by a coin of its own, after a transform.
 
     The sum is rounded once, so that it does not depend on the order of the records.
     """
     accumulators = read_once(source, lambda: _Disclosing(chance, transform))
-    return math.fsum(value for each in accumulators for value in each.values)
+    total = sum((Fraction(value) for each in accumulators for value in each.values), Fraction(0))
+    # A sum beyond the floats is held at their end: an exception would tell of the records.
+    return float(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)))
 
 
 class _Disclosing:

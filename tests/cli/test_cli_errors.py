@@ -1,0 +1,67 @@
+"""Refusals of means without bounds, in the words of the shell alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from muhat.cli import main
+
+LOOSE = ("--columns", "a", "--magnitude", "1e6", "--n", "1000")
+HIDDEN = (*LOOSE[:4], "--secret-n")
+RHO = ("--rho", "0.5")
+APPROX = ("--epsilon", "1", "--delta", "1e-6")
+
+CASES = {
+    "no bias": ((*LOOSE, "--unbiased", *RHO), "--max-bias 0.01 --moment 2,1"),
+    "no bias at all": ((*LOOSE, "--max-bias", "0", *RHO), "--epsilon 1 --delta 1e-6 --symmetric"),
+    "bounds": ((*LOOSE, "--unbiased", *RHO), "--bounds COLUMN=LOW:HIGH, where"),
+    "symmetry": ((*LOOSE, "--unbiased", *APPROX), "add --symmetric, or allow a bias"),
+    "a delta": ((*LOOSE, "--symmetric", "--moment", "2,1", *RHO), "--epsilon with --delta"),
+    "negative": ((*LOOSE, "--max-bias", "-1", *RHO), "--max-bias must not be negative"),
+    "a moment": ((*LOOSE, "--max-bias", "0.1", *RHO), "--moment must say"),
+    "mechanism": ((*LOOSE, "--moment", "2,1", "--mechanism", "x", *RHO), "with --moment must be"),
+    "magnitude": (
+        (*LOOSE[:3], "1e60", "--n", "9", "--moment", "2,1", *RHO),
+        "--magnitude 1e+60 is too large",
+    ),
+    "scale": ((*LOOSE, "--mechanism", "statistical", *RHO), "--scale LOW:HIGH and --mechanism"),
+    "scale of a box": (("--bounds", "a=0:1", "--n", "9", "--scale", "1:2", *RHO), "--scale is for"),
+    "moment of a box": (
+        ("--bounds", "a=0:1", "--n", "9", "--moment", "2,1", *RHO),
+        "--max-bias, --moment and --symmetric are for --magnitude",
+    ),
+    "secret": ((*HIDDEN, *RHO), "n must be public with --magnitude"),
+    "persons": (
+        (*HIDDEN, "--n-min", "900", "--contributions", "2", *APPROX),
+        "--contributions must be 1 with --magnitude",
+    ),
+    "ball": (("--ball", "1", "--dim", "1", "--secret-n", "--unbiased", *RHO), "leave --unbiased"),
+    "gaussian": (
+        ("--bounds", "a=0:1", "--secret-n", "--unbiased", "--mu", "1"),
+        "--epsilon, --rho or --epsilon with --delta",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refusal_names_options_and_no_python(case):
+    arguments, expected = CASES[case]
+    result = CliRunner().invoke(main, ["plan", *arguments])
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (error,) = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+    assert expected in error
+    plain = error.replace("COLUMN=LOW:HIGH", "")
+    assert not re.search(r"mh\.|\w=\S|[a-z]_[a-z]|True|None|Reals", plain)
+
+
+def test_a_warning_names_options_too(monkeypatch):
+    from muhat.cli.errors import _show
+
+    said = []
+    monkeypatch.setattr("click.echo", lambda text, **_: said.append(text))
+    _show("give a smaller max_bias")
+    assert said == ["Warning: give a smaller --max-bias"]
