@@ -105,7 +105,7 @@ class LastRadius:
     @property
     def _far_deviations(self) -> float:
         """How much of its noise: a needless step outside costs more in few dimensions."""
-        return 3.0 if self._dim < FEW_DIM else 2.5
+        return 3.5 if self._dim < FEW_DIM else 2.5
 
     def far_places(self, place: int) -> list[int]:
         """Where it is asked whether a radius is large enough, given the place of r."""
