@@ -50,5 +50,5 @@ def test_a_plan_for_unbounded_records_tells_its_error_in_these_units():
     plan = mh.plan_mean(domain=mh.Reals(3, 1e4), n=4000, privacy=mh.ZCDP(rho=0.5))
     expected = plan.error_at(2.0) / (2 * 2.0 / (2 * 4000))
     assert plan.instance_ratio == pytest.approx(expected)
-    assert "half of their diameter" in plan.describe()
+    assert "half of the records' diameter" in plan.describe()
     assert plan.to_dict()["instance_ratio"] == plan.instance_ratio

@@ -7,12 +7,9 @@ not.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,41 +18,29 @@ from numpy.typing import NDArray
 
 from muhat import _check, privacy
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
-from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.padded import Moment
 from muhat.mechanisms.recipe import Protection
+from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, finite
+from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.tradeoff import Tradeoff
-from muhat.privacy import Neighbors, Privacy
-from muhat.release.release import Release
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class LowBiasPlan:
+class LowBiasPlan(RealsPlan):
     """A private mean of bounded bias in `Reals`; `plan_mean` makes it.
 
     `alternatives` lists what else was possible. `curve` makes the plan for another bias.
     """
 
-    domain: Reals
-    n: int
-    privacy: Privacy
-    weights: Floats
-    contributions: int
-    moment: Moment
     method: LowBiasMethod
-    assumptions: tuple[str, ...]
+    moment: Moment
     alternatives: tuple[Alternative, ...]
     curve: Callable[[float], Alternative | None]
 
-    statistic = "mean"
-    neighbors = Neighbors.SUBSTITUTE
-    missing = "center"
-    columns = None
     p = 2.0
     expected_error_method = "exact"
     certificate = None
@@ -68,16 +53,6 @@ class LowBiasPlan:
                 "a plan's promise, n and domain are those its noise was made for; "
                 "make a new plan instead of changing them."
             )
-
-    @property
-    def mechanism(self) -> str:
-        """The name of the method."""
-        return self.method.name
-
-    @property
-    def dim(self) -> int:
-        """The number of values released."""
-        return self.domain.dim
 
     @property
     def predicted(self) -> Alternative:
@@ -163,8 +138,7 @@ class LowBiasPlan:
             "privacy": privacy.to_dict(self.privacy),
             "method": {"name": self.mechanism, **self.method.to_dict()},
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""
@@ -196,29 +170,6 @@ class LowBiasPlan:
             "digest": self.digest,
         }
 
-    def release(
-        self,
-        data: Any,
-        columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-    ) -> Release:
-        """Read the data and release the mean.
-
-        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
-        equal or not; the ledger is charged with the whole promise; then values are read. A
-        failure after the charge keeps the charge.
-        """
-        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
-
-        account = as_ledger(ledger)
-        source = open_records(self.domain, data, columns)
-        check_count(self, source)
-        return carry_out(self, source, account)
-
-    def assuming(self, *sentences: str) -> LowBiasPlan:
-        """The same plan with more assumptions stated."""
-        return replace(self, assumptions=(*self.assumptions, *sentences))
-
     def describe(self) -> str:
         """The plan in words and tables."""
         from muhat.planning.low_bias_display import plan_text
@@ -228,9 +179,6 @@ class LowBiasPlan:
     def plot(self) -> Any:
         """The trade-off as a picture (needs the extra `plot`); returns a matplotlib Figure."""
         return self.tradeoff().plot()
-
-    def __repr__(self) -> str:
-        return self.describe()
 
     def _repr_html_(self) -> str:
         from muhat.planning.low_bias_display import plan_html

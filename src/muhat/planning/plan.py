@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -24,6 +22,7 @@ from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
+from muhat.planning.digest import digest_of
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
@@ -210,8 +209,7 @@ class Plan:
             "missing": self.missing,
             "recipe": self.recipe.to_dict(),
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""

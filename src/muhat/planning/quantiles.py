@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +15,7 @@ from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.digest import digest_of
 from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
 from muhat.planning.task import check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
@@ -176,8 +175,7 @@ def _digest(recipe: QuantileRecipe, promise: Privacy, missing: str) -> str:
         "missing": missing,
         "recipe": recipe.to_dict(),
     }
-    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(fields)
 
 
 def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:

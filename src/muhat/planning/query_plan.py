@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.linear_recipe import LinearRecipe
 from muhat.mechanisms.recipe import Protection
+from muhat.planning.digest import digest_of
 from muhat.planning.plan import metric_name
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
@@ -147,8 +146,7 @@ class QueryPlan:
             "categories": [categories.to_dict() for categories in self.categories],
             "recipe": self.recipe.to_dict(),
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""

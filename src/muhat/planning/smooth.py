@@ -6,8 +6,6 @@ then they hold if there are so many records or more.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -27,6 +25,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
+from muhat.planning.digest import digest_of
 from muhat.planning.execution import note_of
 from muhat.planning.task import Task, assumptions
 from muhat.privacy import GDP, ZCDP, Neighbors, Privacy
@@ -121,8 +120,7 @@ class SmoothPlan:
             "missing": self.missing,
             "recipe": self.recipe.to_dict(),
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""

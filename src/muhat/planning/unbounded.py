@@ -7,12 +7,9 @@ radius.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,16 +20,16 @@ from muhat import _check, privacy
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.learning import Method
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Sharing
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.digest import digest_of
+from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.unbounded_methods import make_method
 from muhat.privacy import Neighbors, Privacy, PureDP
-from muhat.release.release import Release
 
 Floats = NDArray[np.float64]
 
@@ -41,22 +38,12 @@ LARGEST_WEIGHTED = 2_000
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class UnboundedPlan:
+class UnboundedPlan(RealsPlan):
     """A private mean of records in `Reals`, ready to be released; `plan_mean` makes it."""
 
-    domain: Reals
-    n: int
-    privacy: Privacy
-    p: float
-    weights: Floats
-    contributions: int
     method: Method
-    assumptions: tuple[str, ...]
+    p: float
 
-    statistic = "mean"
-    neighbors = Neighbors.SUBSTITUTE
-    missing = "center"
-    columns = None
     expected_error = expected_error_method = standard_error = covariance = None
     """None: the radius of the records is secret. See `error_at`."""
     certificate = bias = None
@@ -71,16 +58,6 @@ class UnboundedPlan:
                 "a plan's promise, n and domain are those its steps were made for; "
                 "make a new plan instead of changing them."
             )
-
-    @property
-    def mechanism(self) -> str:
-        """The name of the method."""
-        return self.method.name
-
-    @property
-    def dim(self) -> int:
-        """The number of values released."""
-        return self.domain.dim
 
     @property
     def least_n(self) -> int:
@@ -129,8 +106,7 @@ class UnboundedPlan:
             "p": str(self.p),
             "method": {"name": self.mechanism, **self.method.to_dict()},
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""
@@ -157,29 +133,6 @@ class UnboundedPlan:
             "digest": self.digest,
         }
 
-    def release(
-        self,
-        data: Any,
-        columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
-    ) -> Release:
-        """Read the data a few times and release the mean.
-
-        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
-        equal or not; the ledger is charged with the whole promise; then values are read. A
-        failure after the charge keeps the charge.
-        """
-        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
-
-        account = as_ledger(ledger)
-        source = open_records(self.domain, data, columns)
-        check_count(self, source)
-        return carry_out(self, source, account)
-
-    def assuming(self, *sentences: str) -> UnboundedPlan:
-        """The same plan with more assumptions stated."""
-        return replace(self, assumptions=(*self.assumptions, *sentences))
-
     def describe(self) -> str:
         """The plan in words and tables."""
         from muhat.planning.unbounded_display import plan_text
@@ -191,9 +144,6 @@ class UnboundedPlan:
         from muhat.planning.unbounded_picture import plan_figure
 
         return plan_figure(self)
-
-    def __repr__(self) -> str:
-        return self.describe()
 
     def _repr_html_(self) -> str:
         from muhat.planning.unbounded_display import plan_html

@@ -14,8 +14,7 @@ from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
-    from muhat.planning.low_bias_plan import LowBiasPlan
-    from muhat.planning.unbounded import UnboundedPlan
+    from muhat.planning.reals_plan import RealsPlan
 
 
 def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
@@ -26,7 +25,7 @@ def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int
     return open_source(data, column_names(columns), domain.dim)
 
 
-def check_count(plan: UnboundedPlan | LowBiasPlan, source: Source) -> None:
+def check_count(plan: RealsPlan, source: Source) -> None:
     """Compare n with the data; how far they are apart is not told."""
     if source.rows() != plan.n:
         raise InvalidInput(
@@ -35,7 +34,7 @@ def check_count(plan: UnboundedPlan | LowBiasPlan, source: Source) -> None:
         )
 
 
-def carry_out(plan: UnboundedPlan | LowBiasPlan, source: Source, ledger: Ledger | None) -> Release:
+def carry_out(plan: RealsPlan, source: Source, ledger: Ledger | None) -> Release:
     """Charge the whole promise, then learn where the records lie and release their mean."""
     plan.method.admit(source)
     digest, note = plan.digest, note_of(plan.statistic, source.columns)

@@ -6,9 +6,7 @@ The other half is the plan's for N records. Nothing that is said depends on how 
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
 import math
 import os
 import warnings
@@ -27,6 +25,7 @@ from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.planning.digest import digest_of
 from muhat.planning.execution import note_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan
@@ -120,8 +119,7 @@ class UnknownNumberPlan:
             "number": self.number.to_dict(),
             "inner": self.inner.digest,
         }
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import os
 import threading
@@ -19,6 +17,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
+from muhat.planning.digest import digest_of
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import ENGINES, Engine
@@ -77,8 +76,7 @@ class StreamPlan:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that decides the answers."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.to_dict())
 
 
 def plan_counter(

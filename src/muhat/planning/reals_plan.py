@@ -1,0 +1,89 @@
+"""What plans for records in `Reals` with a public n have in common."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.domains.reals import Reals
+from muhat.ledger import Ledger, as_ledger
+from muhat.mechanisms.learning import Method
+from muhat.planning.low_bias_method import LowBiasMethod
+from muhat.privacy import Neighbors, Privacy
+from muhat.release.release import Release
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RealsPlan(ABC):
+    """A private mean of records in `Reals` by some method, ready to be released."""
+
+    domain: Reals
+    n: int
+    privacy: Privacy
+    weights: Floats
+    contributions: int
+    method: Method | LowBiasMethod
+    assumptions: tuple[str, ...]
+
+    statistic = "mean"
+    neighbors = Neighbors.SUBSTITUTE
+    missing = "center"
+    columns = None
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the method."""
+        return self.method.name
+
+    @property
+    def dim(self) -> int:
+        """The number of values released."""
+        return self.domain.dim
+
+    @property
+    @abstractmethod
+    def bias(self) -> float | None:
+        """No column's bias is larger, if the assumptions hold; None if no bound is known."""
+
+    @property
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of everything that decides the release."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The plan in words and tables."""
+
+    def release(
+        self,
+        data: Any,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+    ) -> Release:
+        """Read the data, a few times if need be, and release the mean.
+
+        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
+        equal or not; the ledger is charged with the whole promise; then values are read. A
+        failure after the charge keeps the charge.
+        """
+        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
+
+        account = as_ledger(ledger)
+        source = open_records(self.domain, data, columns)
+        check_count(self, source)
+        return carry_out(self, source, account)
+
+    def assuming(self, *sentences: str) -> Self:
+        """The same plan with more assumptions stated."""
+        return replace(self, assumptions=(*self.assumptions, *sentences))
+
+    def __repr__(self) -> str:
+        return self.describe()
