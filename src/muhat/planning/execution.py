@@ -32,19 +32,27 @@ Floats = NDArray[np.float64]
 def open_records(plan: Plan, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
     """The data as records of the plan; arguments and metadata are checked, nothing is read."""
     from muhat.data import open_source
-    from muhat.data.selection import column_names
 
-    chosen = column_names(columns)
-    if plan.columns and chosen and tuple(map(str, chosen)) != plan.columns:
-        raise InvalidInput(
-            f"the plan names its columns already: {', '.join(plan.columns)}; leave columns out."
-        )
     lattice = plan.recipe.query.lattice
     any_width = lattice is None or isinstance(lattice, PointsLattice)
     dim = None if lattice is None or any_width else lattice.record_dim
-    source = open_source(data, plan.columns if chosen is None else chosen, dim)
+    source = open_source(data, chosen_columns(plan.columns, columns), dim)
     _lattice_for(plan, source)
     return source
+
+
+def chosen_columns(
+    named: tuple[str, ...] | None, columns: Sequence[str] | Sequence[int] | None
+) -> Sequence[str] | Sequence[int] | None:
+    """The columns that were asked for, or those that the plan names: never others than these."""
+    from muhat.data.selection import column_names
+
+    chosen = column_names(columns)
+    if named and chosen and tuple(map(str, chosen)) != named:
+        raise InvalidInput(
+            f"the plan names its columns already: {', '.join(named)}; leave columns out."
+        )
+    return named if chosen is None else chosen
 
 
 def check_count(plan: Plan, source: Source) -> None:

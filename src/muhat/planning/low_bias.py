@@ -13,7 +13,7 @@ from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
 from muhat.mechanisms.padded import PaddedMean
 from muhat.mechanisms.symmetric_method import SymmetricMethod
-from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line
+from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.low_bias_wish import Wish, checked_wish
 from muhat.privacy import ApproxDP, Privacy, PureDP
@@ -119,15 +119,8 @@ def _refuse_an_unreachable_error(
     """The bounds speak of mechanisms whose bias is small without symmetry too."""
     if wish.domain.dim > 1 or bias is None or symmetric:
         return
-    size, scale = wish.domain.magnitude, float(wish.moment.scales[0])
-    least = trilemma(
-        wish.n,
-        bias=bias,
-        moment_order=wish.moment.order,
-        scale=scale,
-        interval=1e6 * scale if size is None else 2 * size,
-        privacy=wish.privacy,
-    )
+    assumed = class_of(wish.domain, wish.moment)
+    least = trilemma(wish.n, bias=bias, privacy=wish.privacy, **assumed)
     strongest = least.strongest
     if strongest.value is not None and error < strongest.value:
         raise Impossible(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.domains.reals import Reals
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.padded import Moment
 from muhat.mechanisms.recipe import Protection
@@ -92,6 +93,14 @@ class Alternative(NamedTuple):
             "standard_error": self.standard_error,
             "rmse": finite(self.rmse),
         }
+
+
+def class_of(domain: Reals, moment: Moment) -> dict[str, float]:
+    """The class of distributions that is assumed of one column, as the bounds take it."""
+    scale = float(moment.scales[0])
+    # Without a magnitude any interval is in the class; a wider one would not raise the bound.
+    interval = 1e6 * scale if domain.magnitude is None else 2 * domain.magnitude
+    return {"moment_order": moment.order, "scale": scale, "interval": interval}
 
 
 def bias_line(moment: Moment, bias: float, *, symmetric: bool) -> str:

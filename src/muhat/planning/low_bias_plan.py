@@ -22,7 +22,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.padded import Moment
 from muhat.mechanisms.recipe import Protection
 from muhat.planning.digest import digest_of
-from muhat.planning.low_bias_method import Alternative, LowBiasMethod, finite
+from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.tradeoff import Tradeoff
 
@@ -98,7 +98,9 @@ class LowBiasPlan(RealsPlan):
             return None
         if self.bias is None:
             return None
-        return trilemma(self.n, bias=self.bias, privacy=self.privacy, **class_of(self))
+        return trilemma(
+            self.n, bias=self.bias, privacy=self.privacy, **class_of(self.domain, self.moment)
+        )
 
     def tradeoff(self, points: int = 40) -> Tradeoff:
         """Error against bias, with what no mechanism can beat under it; for one column."""
@@ -114,7 +116,9 @@ class LowBiasPlan(RealsPlan):
         if not possible.any():
             raise InvalidInput("without a magnitude no bias can be traded for less error.")
         biases, errors = biases[possible], errors[possible]
-        floor = trilemma_curve(biases, n=self.n, privacy=self.privacy, **class_of(self))
+        floor = trilemma_curve(
+            biases, n=self.n, privacy=self.privacy, **class_of(self.domain, self.moment)
+        )
         return Tradeoff(
             biases,
             errors,
@@ -184,12 +188,3 @@ class LowBiasPlan(RealsPlan):
         from muhat.planning.low_bias_display import plan_html
 
         return plan_html(self)
-
-
-def class_of(plan: LowBiasPlan) -> dict[str, float]:
-    """The class of distributions that is assumed, as the bounds take it."""
-    size = plan.domain.magnitude
-    scale = float(plan.moment.scales[0])
-    # Without a magnitude any interval is in the class; a wider one would not raise the bound.
-    interval = 2 * size if size is not None else 1e6 * scale
-    return {"moment_order": plan.moment.order, "scale": scale, "interval": interval}

@@ -26,7 +26,7 @@ from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
-from muhat.planning.execution import note_of
+from muhat.planning.execution import chosen_columns, note_of
 from muhat.planning.task import Task, assumptions
 from muhat.privacy import GDP, ZCDP, Neighbors, Privacy
 from muhat.release.release import Release
@@ -159,8 +159,10 @@ class SmoothPlan:
         Order: arguments and metadata are checked; the ledger is charged; then values are read.
         A failure after the charge keeps the charge.
         """
+        from muhat.data import open_source
+
         account = as_ledger(ledger)
-        source = self._open(data, columns)
+        source = open_source(data, chosen_columns(self.columns, columns), self.dim)
         note = note_of(self.statistic, source.columns)
         head = charged(account, self.privacy, self.neighbors, self.digest, note)
         return Release(
@@ -180,17 +182,6 @@ class SmoothPlan:
             ledger_head=head,
             bias=self.bias,
         )
-
-    def _open(self, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
-        from muhat.data import open_source
-        from muhat.data.selection import column_names
-
-        chosen = column_names(columns)
-        if self.columns and chosen and tuple(map(str, chosen)) != self.columns:
-            raise InvalidInput(
-                f"the plan names its columns already: {', '.join(self.columns)}; leave columns out."
-            )
-        return open_source(data, self.columns if chosen is None else chosen, self.dim)
 
     def _value(self, source: Source) -> Floats:
         from muhat.data import exact_sums

@@ -15,6 +15,7 @@ from muhat.release.release import Release
 if TYPE_CHECKING:
     from muhat.data import Source
     from muhat.planning.reals_plan import RealsPlan
+    from muhat.planning.unknown_number import UnknownNumberPlan
 
 
 def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
@@ -40,6 +41,17 @@ def carry_out(plan: RealsPlan, source: Source, ledger: Ledger | None) -> Release
     digest, note = plan.digest, note_of(plan.statistic, source.columns)
     head = charged(ledger, plan.privacy, plan.neighbors, digest, note)
     found = plan.method.run(source)
+    return released(plan, source, found, head, (*plan.assumptions, transcript(found)))
+
+
+def released(
+    plan: RealsPlan | UnknownNumberPlan,
+    source: Source,
+    found: Learnt,
+    head: dict[str, Any] | None,
+    assumptions: tuple[str, ...],
+) -> Release:
+    """What came out, as a release of the plan."""
     return Release(
         statistic=plan.statistic,
         value=found.value,
@@ -52,8 +64,8 @@ def carry_out(plan: RealsPlan, source: Source, ledger: Ledger | None) -> Release
         domain=found.ball,
         noise=found.noise,
         certificate=None,
-        assumptions=(*plan.assumptions, transcript(found)),
-        plan_digest=digest,
+        assumptions=assumptions,
+        plan_digest=plan.digest,
         ledger_head=head,
         bias=None if found.failure else plan.bias,
         failure=found.failure,

@@ -153,31 +153,13 @@ class UnknownNumberPlan:
         Order: arguments and metadata are checked; the ledger is charged; then values are read.
         A failure after the charge keeps the charge.
         """
-        from muhat.planning.unbounded_execution import open_records
+        from muhat.planning.unbounded_execution import open_records, released
 
         account = as_ledger(ledger)
         source = open_records(self.domain, data, columns)
         note = note_of(self.statistic, source.columns)
         head = charged(account, self.privacy, self.neighbors, self.digest, note)
-        found = self._run(source)
-        return Release(
-            statistic=self.statistic,
-            value=found.value,
-            columns=source.columns,
-            mechanism=self.mechanism,
-            privacy=self.privacy,
-            neighbors=self.neighbors,
-            n=None,
-            contributions=self.contributions,
-            domain=None,
-            noise=None,
-            certificate=None,
-            assumptions=self.assumptions,
-            plan_digest=self.digest,
-            ledger_head=head,
-            bias=None if found.failure else self.bias,
-            failure=found.failure,
-        )
+        return released(self, source, self._run(source), head, self.assumptions)
 
     def _run(self, source: Source) -> Learnt:
         from muhat.data import open_source
@@ -188,7 +170,9 @@ class UnknownNumberPlan:
             nothing = np.full(self.dim, np.nan)
             return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
         method = self.plan_for(len(chosen)).method
-        return method.run(open_source(chosen, None, self.dim))
+        found = method.run(open_source(chosen, None, self.dim))
+        # Noise and interval depend on how many were averaged: nothing said may.
+        return replace(found, noise=None, ball=None)
 
     def assuming(self, *sentences: str) -> UnknownNumberPlan:
         """The same plan with more assumptions stated."""
