@@ -40,7 +40,7 @@ def discrete_laplace(rate: Fraction, size: int, words: Words = system_words) -> 
     if not rate >= LEAST_RATE:
         raise InvalidInput("rate must be at least 2^-50: the noise would not fit 64 bits.")
     size = _check.count("size", size, least=0)
-    both = _geometric(rate, 2 * size, words)
+    both = geometric(rate, 2 * size, words)
     return both[:size] - both[size:]
 
 
@@ -71,7 +71,7 @@ def coins(probability: Fraction, size: int, words: Words = system_words) -> NDAr
     return heads
 
 
-def _geometric(rate: Fraction, size: int, words: Words) -> NDArray[np.int64]:
+def geometric(rate: Fraction, size: int, words: Words) -> NDArray[np.int64]:
     """⌊E/rate⌋ for independent standard exponentials E, the absolute values of Laplace samples."""
     sample = draw(LAPLACE, size, words)
     floors = sample.floors
