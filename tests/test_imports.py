@@ -22,7 +22,7 @@ FLOORS = [
     {"mechanisms"},
     {"ledger", "release"},
     {"planning"},
-    {"stream"},
+    {"stream", "protocols"},
     {"studies", "research"},
     {"demo"},
     {"cli"},

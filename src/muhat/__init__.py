@@ -23,6 +23,7 @@ _HOMES = {
     "GDP": "muhat.privacy",
     "Neighbors": "muhat.privacy",
     "shuffled": "muhat.privacy",
+    "amplified": "muhat.privacy.amplification",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
     "Ellipsoid": "muhat.domains",
@@ -61,7 +62,7 @@ _HOMES = {
     "sum": "muhat.planning",
 }
 
-_ROOMS = {"bounds", "research", "stream", "workloads"}
+_ROOMS = {"bounds", "protocols", "research", "stream", "workloads"}
 
 __all__ = sorted([*_HOMES, *_ROOMS])
 

@@ -6,6 +6,7 @@ from muhat.bounds.ball import BallBounds, any_mean, ball
 from muhat.bounds.domains import contact_pairs, unbiased
 from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
+from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.unbiased import unbiased_mean, unbiased_sum
@@ -21,6 +22,7 @@ __all__ = [
     "contact_pairs",
     "in_neighbor",
     "linear_queries",
+    "local",
     "minimum_width",
     "trilemma",
     "trilemma_curve",

@@ -61,7 +61,7 @@ class Task:
         cls,
         statistic: str,
         *,
-        domain: Domain | NamedBounds | None,
+        domain: Domain | NamedBounds | Reals | None,
         n: int | None,
         privacy: Privacy,
         p: float,

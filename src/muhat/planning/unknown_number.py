@@ -153,10 +153,12 @@ class UnknownNumberPlan:
         Order: arguments and metadata are checked; the ledger is charged; then values are read.
         A failure after the charge keeps the charge.
         """
+        from muhat.data.engine import require_here
         from muhat.planning.unbounded_execution import open_records, released
 
         account = as_ledger(ledger)
-        source = open_records(self.domain, data, columns)
+        # All records are needed at once: refused before the charge, if it must be.
+        source = require_here(open_records(self.domain, data, columns))
         note = note_of(self.statistic, source.columns)
         head = charged(account, self.privacy, self.neighbors, self.digest, note)
         return released(self, source, self._run(source), head, self.assumptions)

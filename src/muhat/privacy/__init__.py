@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muhat.privacy.composition import Filter, as_substitution, compose
+from muhat.privacy.conversions import pure_within
 from muhat.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from muhat.privacy.promises import (
     GDP,
@@ -36,6 +37,7 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "gaussian_mu_squared",
+    "pure_within",
     "shuffled",
     "to_dict",
 ]

@@ -117,6 +117,36 @@ def pure_rho(epsilon: float) -> float:
         return float_at_least(loss * (1 - decay) / (1 + decay) * _MARGIN)
 
 
+def pure_within(promise: Privacy) -> float:
+    """The largest ε whose pure promise implies this one, rounded down.
+
+    >>> f"{pure_within(ZCDP(rho=0.5)):.6f}"
+    '1.043627'
+    """
+    if isinstance(promise, PureDP):
+        return promise.epsilon
+    low, high = 0.0, 1.0
+    while _is_implied(promise, high):
+        low, high = high, 2 * high
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if _is_implied(promise, middle) else (low, middle)
+    if low == 0:
+        raise InvalidInput(f"no pure promise implies {promise.describe()} in floats.")
+    return low
+
+
+def _is_implied(promise: Privacy, epsilon: float) -> bool:
+    """Whether every ε-DP mechanism keeps the promise; exact on the side of caution."""
+    match promise:
+        case ZCDP():
+            return pure_rho(epsilon) <= promise.rho
+        case GDP():
+            return pure_mu(epsilon) <= promise.mu
+        case ApproxDP():
+            return pure_delta(epsilon, promise.epsilon) <= promise.delta
+    raise AssertionError(promise)
+
+
 def pure_delta(pure: float, epsilon: float) -> float:
     """The least δ for which every `pure`-DP mechanism is (ε, δ)-DP, rounded up; 0 if ε ≥ pure.
 

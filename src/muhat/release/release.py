@@ -26,7 +26,10 @@ from muhat.release.reading import read_json
 Floats = NDArray[np.float64]
 
 PUBLIC_DOMAIN = frozenset(
-    {"gaussian", "laplace", "plain-laplace", "box-norm", "ellipsoid-norm", "smooth"}
+    {
+        *("gaussian", "laplace", "plain-laplace", "box-norm", "ellipsoid-norm", "smooth"),
+        *("local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"),
+    }
 )
 """Mechanisms whose domain was public before; those of others may be learnt from the records."""
 

@@ -1,0 +1,195 @@
+"""What nobody can beat in the local model, where every device hides its own record.
+
+The transcript of n devices, however often they are asked and whatever they were told before, has
+a likelihood that is a product over the devices. Hence what it tells about one record is
+uncorrelated with what it tells about another, and the errors are of order 1/√n.
+
+B10 is about every dataset: Γ_p(K − K)/√(nJ) with the divergence J of the central bounds. On the
+sphere more is known for pure privacy: an unbiased mean has a mean square error of at least
+(1/γ² − 1)/n on some dataset, where γ is the largest length of the mean of a law on the sphere
+whose density varies by e^ε at most. Asi, Feldman and Talwar, "Optimal Algorithms for Mean
+Estimation under Local Differential Privacy", 2022, prove it for devices that are asked once.
+Proofs: docs/proofs/local.md.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import lru_cache
+
+import numpy as np
+
+from muhat import _check
+from muhat.bounds import divergences
+from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.unbiased import implied_rho, quotient
+from muhat.domains import Ball, Box, Domain, Ellipsoid, Image, LpBall, Translate
+from muhat.domains.base import Vector
+from muhat.ellipsoids import smallest_ellipsoid
+from muhat.privacy import ApproxDP, Privacy, PureDP
+
+_OURS = "docs/proofs/local.md"
+_AFT22 = "Asi, Feldman and Talwar 2022, arXiv:2205.02466"
+_LOCAL = "Every device randomises its own record; n is public."
+_INTERACTIVE = "Devices may be asked in any order, any number of times; the promise is for all."
+_ONCE = "Every device sends one message and is told nothing of the others'."
+_UNBIASED = "The estimate is unbiased for the mean of every dataset of records in the domain."
+
+_LARGEST_DENSE = 2_000
+_SHRINKAGE_ERROR = 1e-10
+"""Far above the relative error of `largest_shrinkage` in floats."""
+
+
+def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBound, ...]:
+    """What no unbiased mean of n devices' records can beat; (E‖answer − mean‖_p²)^½.
+
+    >>> every, some, _ = local(Ball(1.0, dim=8), 10_000, PureDP(epsilon=1.0))
+    >>> every.sentence()
+    'Every unbiased local 1-DP (pure) mechanism has error at least 0.05056 on every dataset.'
+    >>> some.sentence()
+    'Every unbiased local 1-DP (pure) mechanism has error at least 0.06862 on some dataset.'
+    """
+    n, p = _check.count("n", n), _check.norm_order(p)
+    promise, given = f"local {privacy.describe()}", (_LOCAL, _INTERACTIVE, _UNBIASED)
+    if isinstance(privacy, ApproxDP):
+        width = 2 * float(domain.half_widths.max()) * (1 - 1e-12) / math.sqrt(n)
+        pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
+        value = quotient(width, pair)
+        theorem = "B10 by coins, one coordinate"
+        return (LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS),)
+    width = smallest_ellipsoid(domain, p).floor / math.sqrt(n)
+    if not isinstance(privacy, PureDP):
+        log_divergence = divergences.log_two_sided_zcdp(implied_rho(privacy))
+        value = quotient(width, log_divergence)
+        return (LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS),)
+    value = quotient(width, divergences.log_two_sided_pure(privacy.epsilon))
+    every = LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS)
+    axes = _inner_axes(domain)
+    if axes is None:
+        return (every,)
+    value = _sphere_error(axes, privacy.epsilon, p, domain.dim) / math.sqrt(n) * (1 - 1e-12)
+    theorem = "B10 on a sphere"
+    some = LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS)
+    if axes.max() > axes.min() or p != 2:
+        return every, some
+    theorem, given = "AFT22, PrivUnit is optimal", (_LOCAL, _ONCE, _UNBIASED)
+    paper = LowerBound(value, "unbiased", "some", theorem, "paper", given, promise, _AFT22)
+    return every, some, paper
+
+
+@lru_cache(maxsize=1024)
+def largest_shrinkage(dim: int, epsilon: float) -> float:
+    """γ*: how far from 0 a law on the unit sphere can have its mean, if its density varies by e^ε.
+
+    The density is e^ε times larger on a cap {⟨v, y⟩ ≥ t} than elsewhere, and the best t is γ*
+    itself: the root of (e^ε − 1)·E(⟨v, y⟩ − t)₊ = t, v uniform. Right to one part in 10¹²; in
+    one dimension tanh(ε/2).
+
+    >>> round(largest_shrinkage(3, 2.0), 6)  # tanh(ε/4) in three dimensions
+    0.462117
+    """
+    dim, epsilon = _check.count("dim", dim), _check.positive("epsilon", epsilon)
+    if dim == 1:
+        return math.tanh(epsilon / 2)
+    from scipy.optimize import brentq
+
+    # 1/(e^ε − 1), for an ε of any size
+    share = math.exp(-epsilon) / -math.expm1(-epsilon)
+    # The excess E(s − t)₊ − t·share falls with t; where E(s)₊ = t·share it is not positive.
+    start = _mean_above(dim, 0.0)
+    high = start / share if start < share else 1.0
+
+    def excess(x: float) -> float:
+        return _mean_above(dim, x * high) - x * high * share
+
+    return high * float(brentq(excess, 0, 1, xtol=1e-300, rtol=1e-14))
+
+
+def cap_share(dim: int, height: float) -> float:
+    """P(⟨v, y⟩ ≥ t) for a uniform unit vector v, dim ≥ 2 and t in [0, 1]."""
+    from scipy.special import betainc, betaincc
+
+    # The smaller of t² and 1 − t² keeps its digits.
+    if height < 0.5:
+        return float(betaincc(0.5, (dim - 1) / 2, height * height)) / 2
+    return float(betainc((dim - 1) / 2, 0.5, (1 - height) * (1 + height))) / 2
+
+
+def _mean_above(dim: int, height: float) -> float:
+    """E(⟨v, y⟩ − t)₊ for a uniform unit vector v."""
+    # E max(⟨v, y⟩, 0) = Γ(d/2)/(2√π·Γ((d+1)/2)), times (1 − t²)^{(d−1)/2} above t.
+    power = (dim - 1) / 2
+    half_mean = _gamma_ratio(power) / (math.sqrt(math.pi) * (dim - 1))
+    if height >= 1:
+        return 0.0
+    above = half_mean * math.exp(power * (math.log1p(-height) + math.log1p(height)))
+    return above - height * cap_share(dim, height)
+
+
+def _gamma_ratio(z: float) -> float:
+    """Γ(z + ½)/Γ(z): moved up to where its asymptotic series is exact in floats."""
+    ratio = 1.0
+    while z < 24:
+        ratio *= z / (z + 0.5)
+        z += 1
+    x = 1 / (z * z)
+    series = -(1 / 8 - x * (1 / 192 - x * (1 / 640 - x * (17 / 14336 - x * 31 / 18432)))) / z
+    return ratio * math.sqrt(z) * math.exp(series)
+
+
+def _sphere_error(axes: Vector, epsilon: float, p: float, dim: int) -> float:
+    """The largest root of (Σℓ/sγ)² − Σℓ²/s over the s longest half-axes ℓ, times d^{1/p − 1/2}.
+
+    ‖z‖_p is at least d^{1/p − 1/2}·‖z‖₂.
+    """
+    lengths = np.sort(axes)[::-1]
+    lengths = lengths[lengths > 0]
+    rank = len(lengths)
+    if not rank:
+        return 0.0
+    scale = float(lengths[0])
+    counts = {rank, *(1 << power for power in range(rank.bit_length()) if 1 << power <= rank)}
+    if lengths[0] == lengths[-1]:
+        counts = {rank}
+    best = 0.0
+    for count in sorted(counts):
+        some = lengths[:count] / scale
+        gamma = largest_shrinkage(count, epsilon) * (1 + _SHRINKAGE_ERROR)
+        mean = math.fsum(some.tolist()) / count
+        square = math.fsum((some**2).tolist()) / count
+        # Both are at most 1, so that a tiny γ is the only large number.
+        rest = mean * mean - gamma * gamma * square
+        best = max(best, math.sqrt(max(rest - 1e-14, 0.0)) / gamma)
+    norms = math.pow(dim, (1 / p if p < math.inf else 0.0) - 0.5)
+    return min(best * scale * norms, sys.float_info.max)
+
+
+def _inner_axes(K: Domain) -> Vector | None:
+    """The half-axes of an ellipsoid inside K, rounded down; None if none is at hand."""
+    if isinstance(K, Translate):
+        return _inner_axes(K.inner)
+    if isinstance(K, Box):
+        return np.asarray(K.half_widths)
+    if isinstance(K, LpBall):
+        # ‖z‖_p ≤ max(d^{1/p − 1/2}, 1)·‖z‖₂
+        shrink = K.dim ** min(0.5 - (1 / K.p if K.p < math.inf else 0.0), 0.0)
+        return np.asarray(K.half_widths * (shrink * (1 - 1e-14)))
+    if isinstance(K, Ball) or (isinstance(K, Ellipsoid) and K.is_diagonal):
+        return np.asarray(K.half_widths * (1 - 1e-15))
+    if max(K.dim, getattr(K, "inner", K).dim) > _LARGEST_DENSE:
+        return None
+    if isinstance(K, Ellipsoid):
+        return _singular_values(K.factor)
+    if isinstance(K, Image) and isinstance(K.inner, Ball):
+        return _singular_values(K.transform * K.inner.radius)
+    if isinstance(K, Image) and isinstance(K.inner, Ellipsoid):
+        return _singular_values(K.transform @ K.inner.factor)
+    return None
+
+
+def _singular_values(factor: Vector) -> Vector:
+    """From below: floats err by a small multiple of the largest, in them and in the factor."""
+    values = np.linalg.svd(factor, compute_uv=False)
+    slack = 1e-14 * max(factor.shape) * float(np.linalg.norm(factor))
+    return np.asarray(np.maximum(values - slack, 0.0))

@@ -1,0 +1,208 @@
+"""`muhat protocol`: means without a trusted curator, step by step or simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muhat.cli.errors import FriendlyGroup
+from muhat.cli.options import column_names, data_from, promise_from, promise_options
+from muhat.cli.protocol_files import (
+    messages_in,
+    read_description,
+    show_release,
+    write_all,
+    write_description,
+)
+from muhat.cli.where import bounds_from, where_from
+from muhat.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from muhat.protocols import Protocol
+
+
+@click.group(
+    cls=FriendlyGroup,
+    epilog="Example: muhat protocol simulate people.csv --columns age --bounds age=16:90 "
+    "--epsilon 1",
+)
+def protocol() -> None:
+    """Means when nobody may see the records: the local and the shuffle model."""
+
+
+def _where_options(command: Any) -> Any:
+    for option in (
+        click.option("--minimum", type=int, help="With fewer answers there is no result."),
+        click.option(
+            "--model",
+            type=click.Choice(["local", "shuffle"]),
+            default="local",
+            show_default=True,
+            help="Trust nobody, or a shuffler that mixes messages.",
+        ),
+        click.option("--dim", type=int, help="The number of columns, where they have no names."),
+        click.option(
+            "--magnitude",
+            metavar="M",
+            help="If nobody knows bounds: values lie within ±M, as generous as you like.",
+        ),
+        click.option("--ball", metavar="R[@C1,C2,…]", help="Records lie in the ball of radius R."),
+        click.option(
+            "--bounds",
+            multiple=True,
+            metavar="COLUMN=LOW:HIGH",
+            help="A column lies in an interval; once for each column.",
+        ),
+        click.option("--columns", metavar="A,B,…", help="The columns, in this order."),
+    ):
+        command = option(command)
+    return promise_options(command)
+
+
+@protocol.command(
+    epilog="Example: muhat protocol new --bounds age=16:90 --n 10000 --epsilon 1 --out round1.json"
+)
+@click.option("--n", type=int, required=True, help="How many people are planned to take part.")
+@click.option("--out", default="-", help="Where to write the description; standard output.")
+@_where_options
+def new(n: int, out: str, **options: Any) -> None:
+    """Write the public description of a protocol's first round."""
+    write_description(out, _planned(n, **options))
+
+
+@protocol.command(epilog="Example: muhat protocol show round1.json")
+@click.argument("description")
+def show(description: str) -> None:
+    """Say what a description asks of a device, and what it promises."""
+    click.echo(read_description(description).describe())
+
+
+@protocol.command(
+    epilog="Example: muhat protocol client round1.json --record 0.3,0.5 --out message.bin, or "
+    "muhat protocol client round1.json people.csv --out messages.bin"
+)
+@click.argument("description")
+@click.argument("files", nargs=-1)
+@click.option("--record", metavar="X1,X2,…", help="One person's record.")
+@click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
+@click.option("--out", default="-", help="Where to write messages; standard output.")
+def client(
+    description: str, files: tuple[str, ...], record: str | None, columns: str | None, out: str
+) -> None:
+    """Turn one RECORD, or every row of FILES, into a message, as a device does."""
+    from muhat.protocols.simulation import messages_of
+
+    round_ = read_description(description)
+    if (record is None) == (not files):
+        raise InvalidInput("give one --record, or files with one record a row.")
+    if record is not None:
+        messages: Iterable[bytes] = [round_.client().randomize(_numbers(record))]
+    else:
+        messages = messages_of(round_, data_from(files), column_names(columns))
+    write_all(out, messages)
+
+
+@protocol.command(epilog="Example: muhat protocol shuffle round1.json messages.bin --out mixed.bin")
+@click.argument("description")
+@click.argument("files", nargs=-1)
+@click.option("--out", default="-", help="Where to write the mixed messages; standard output.")
+def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
+    """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose."""
+    shuffler = read_description(description).shuffler()
+    for messages in messages_in(files):
+        click.echo(str(shuffler.take(messages)), err=True)
+    write_all(out, shuffler.mixed())
+
+
+@protocol.command(
+    epilog="Example: muhat protocol server round1.json messages.bin --next round2.json"
+)
+@click.argument("description")
+@click.argument("files", nargs=-1)
+@click.option("--next", "following", default="-", help="Where the next round's description goes.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def server(description: str, files: tuple[str, ...], following: str, as_json: bool) -> None:
+    """Take the messages of FILES (or of standard input) and close the round."""
+    from muhat.protocols import Protocol
+
+    collector = read_description(description).server()
+    for messages in messages_in(files):
+        click.echo(str(collector.take(messages)), err=True)
+    result = collector.finish()
+    if isinstance(result, Protocol):
+        write_description(following, result)
+    else:
+        show_release(result, as_json)
+
+
+@protocol.command(
+    epilog="Example: muhat protocol simulate people.csv --bounds age=16:90 --epsilon 1"
+)
+@click.argument("files", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--quiet", is_flag=True, help="Do not describe the rounds.")
+@_where_options
+def simulate(files: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+    """Run clients, shuffler and server over a table, every row of FILES a person."""
+    from muhat.data import open_source
+    from muhat.protocols.simulation import simulate as run
+
+    names = column_names(options["columns"])
+    source = data_from(files)
+    where = names or list(bounds_from(options["bounds"])) or None
+    users = open_source(source, where).rows()
+    made = _planned(users, **options)
+
+    def watch(round_: Protocol) -> None:
+        if not quiet:
+            click.echo(round_.describe() + "\n", err=True)
+
+    show_release(run(made, source, where, watch=watch), as_json)
+
+
+def _planned(
+    n: int,
+    *,
+    columns: str | None,
+    bounds: tuple[str, ...],
+    ball: str | None,
+    magnitude: str | None,
+    dim: int | None,
+    model: str,
+    minimum: int | None,
+    **promise: Any,
+) -> Protocol:
+    from muhat import protocols
+
+    names = column_names(columns)
+    sizes = () if magnitude is None else (magnitude,)
+    where = where_from(bounds=bounds, ball=ball, magnitude=sizes, columns=names, dim=dim)
+    plan = protocols.local_mean if model == "local" else protocols.shuffle_mean
+    domain = where.domain
+    if isinstance(domain, dict) and where.columns is not None:
+        from muhat.planning.task import in_order
+
+        domain = dict(in_order(domain, where.columns))
+    return plan(
+        domain=domain,
+        n=n,
+        privacy=promise_from(**promise),
+        columns=None if isinstance(domain, dict) else where.columns,
+        minimum=minimum,
+    )
+
+
+def _numbers(record: str) -> list[float]:
+    """One person's numbers; what was typed is not repeated."""
+    values = []
+    for text in record.split(","):
+        try:
+            values.append(float(text) if text.strip() else float("nan"))
+        except ValueError:
+            values = []
+            break
+    if not values:
+        raise InvalidInput("--record must be numbers with commas between them.")
+    return values

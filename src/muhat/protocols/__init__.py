@@ -1,0 +1,29 @@
+"""Means when nobody may see the records: the local and the shuffle model.
+
+protocol = muhat.protocols.local_mean(domain=…, n=…, privacy=…)
+message = protocol.client().randomize(record)          on everybody's device
+server = protocol.server()
+server.take(messages)
+server.finish()                                        the next round's protocol, or a Release
+"""
+
+from __future__ import annotations
+
+from muhat.protocols.client import Client
+from muhat.protocols.collector import Intake
+from muhat.protocols.planners import local_mean, shuffle_mean
+from muhat.protocols.protocol import Protocol
+from muhat.protocols.server import Server
+from muhat.protocols.shuffler import Shuffler
+from muhat.protocols.simulation import simulate
+
+__all__ = [
+    "Client",
+    "Intake",
+    "Protocol",
+    "Server",
+    "Shuffler",
+    "local_mean",
+    "shuffle_mean",
+    "simulate",
+]

@@ -1,0 +1,154 @@
+"""Normal noise on every device: the plan for a single record, carried out by its owner.
+
+For ρ-zCDP, μ-GDP and (ε, δ). The noise is shaped by the smallest ellipsoid around K − K, as that
+of a trusted curator is, and a hundred thousand people's noise averages out. docs/proofs/local.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check, domains, privacy
+from muhat.data.columns import Batch
+from muhat.data.kernel import record_integers
+from muhat.domains import Domain
+from muhat.errors import InvalidInput
+from muhat.noise import FRACTION_BITS
+from muhat.noise.density import NORMAL
+from muhat.noise.entropy import Words, system_words
+from muhat.noise.scalars import rounded
+from muhat.planning import Plan, plan_mean
+from muhat.planning.execution import answer
+from muhat.privacy import Privacy, PureDP
+from muhat.protocols.randomizer import Bytes, Floats
+
+KEPT_BITS = 20
+"""Of a standard deviation, messages keep so many binary digits: rounding is post-processing."""
+
+REACH = 1 << 10
+"""Honest noise is never so many standard deviations away, nor is a record (`LARGEST_MU`)."""
+
+LARGEST_MU = 256
+"""A larger μ would promise nothing: e^32768 to one."""
+
+_DROPPED = FRACTION_BITS - KEPT_BITS
+
+
+@dataclass(frozen=True)
+class GaussianRandomizer:
+    """The records of a domain, each with normal noise of its own.
+
+    `p` and `weights` say which error is made small; they do not touch the promise.
+
+    >>> import muhat as mh
+    >>> GaussianRandomizer(mh.Ball(1.0, dim=2), mh.ZCDP(rho=0.5)).payload_bytes
+    8
+    """
+
+    domain: Domain
+    privacy: Privacy
+    p: float = 2.0
+    weights: tuple[float, ...] | None = None
+
+    kind: ClassVar[str] = "gaussian"
+    messages: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", _check.norm_order(self.p))
+        if isinstance(self.privacy, PureDP):
+            raise InvalidInput("normal noise keeps no pure promise; use ZCDP, GDP or ApproxDP.")
+        if privacy.gaussian_mu_squared(self.privacy) > LARGEST_MU**2:
+            raise InvalidInput(
+                f"{self.privacy.describe()} promises nothing; choose a stronger promise."
+            )
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan for one record."""
+        return plan_mean(
+            domain=self.domain, n=1, privacy=self.privacy, p=self.p, weights=self.weights
+        )
+
+    @property
+    def record_dim(self) -> int:
+        """The number of coordinates of a record."""
+        lattice = self.plan.recipe.query.lattice
+        assert lattice is not None
+        return lattice.record_dim
+
+    @property
+    def payload_bytes(self) -> int:
+        """Four for each noisy number."""
+        return 4 * self.plan.recipe.query.rows
+
+    def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
+        """Every record's integers, with noise, rounded: see `Randomizer`."""
+        query = self.plan.recipe.query
+        assert query.lattice is not None
+        batch = Batch(len(records), matrix=np.ascontiguousarray(records, np.float64))
+        integers = record_integers(query.lattice, batch).tolist()
+        exact = np.array([query.answer(row, 1) for row in integers], object)
+        noise = rounded(NORMAL, exact.size, words).reshape(exact.shape)
+        kept = (exact + noise + (1 << _DROPPED - 1)) >> _DROPPED
+        limit = REACH << KEPT_BITS
+        numbers: NDArray[np.int32] = np.clip(kept, -limit, limit).astype("<i4")
+        return numbers.view(np.uint8).reshape(len(records), self.payload_bytes)
+
+    def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
+        """Numbers within reach of the domain and of noise: see `Randomizer`."""
+        return np.asarray(
+            (np.abs(_numbers(payloads).astype(np.int64)) <= REACH << KEPT_BITS).all(axis=1)
+        )
+
+    def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
+        """The mean of the noisy records: see `MeanRandomizer`."""
+        plan = replace(self.plan, n=len(payloads))
+        totals = _numbers(payloads).sum(axis=0, dtype=np.int64).tolist()
+        noisy = [
+            Fraction(total << _DROPPED) * unit
+            for total, unit in zip(totals, plan.recipe.query.units(), strict=True)
+        ]
+        return answer(plan, noisy)[0]
+
+    def covariance(self, n: int) -> Floats:
+        """That of one record's noise, divided by n; exact."""
+        alone = self.plan.covariance
+        assert alone is not None
+        return alone / n
+
+    def expected_error(self, n: int) -> float:
+        """The root mean square ℓ₂ error of the mean of n messages."""
+        errors = self.plan.standard_error
+        assert errors is not None
+        return float(np.linalg.norm(errors)) / math.sqrt(n)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description: see `Randomizer`."""
+        return {
+            "domain": self.domain.to_dict(),
+            "privacy": privacy.to_dict(self.privacy),
+            "p": "inf" if math.isinf(self.p) else self.p,
+            "weights": None if self.weights is None else list(self.weights),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The randomizer described."""
+        weights = fields["weights"]
+        return cls(
+            domains.from_dict(fields["domain"]),
+            privacy.from_dict(fields["privacy"]),
+            float(fields["p"]),
+            None if weights is None else tuple(map(float, weights)),
+        )
+
+
+def _numbers(payloads: Bytes) -> NDArray[np.int32]:
+    return np.ascontiguousarray(payloads).view("<i4")

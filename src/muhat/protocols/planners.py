@@ -1,0 +1,112 @@
+"""Which protocol to run: the one with the least error for the promise and the trust there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from numpy.typing import ArrayLike
+
+from muhat import _check
+from muhat.domains import Domain, Reals
+from muhat.errors import InvalidInput
+from muhat.planning.task import Task
+from muhat.privacy import Privacy
+from muhat.protocols.local_mean import local_protocol
+from muhat.protocols.one_round import column_names
+from muhat.protocols.protocol import Protocol
+from muhat.protocols.shuffle_mean import shuffle_protocol
+
+NamedBounds = Mapping[str, tuple[float, float]]
+
+
+def local_mean(
+    *,
+    domain: Domain | NamedBounds | Reals,
+    n: int,
+    privacy: Privacy,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    columns: Sequence[str] | None = None,
+    minimum: int | None = None,
+) -> Protocol:
+    """The first round of a mean in the local model: nobody but its owner sees a record.
+
+    Args:
+        domain: where records lie: a domain, or bounds by column.
+        n: how many people are planned to take part.
+        privacy: what every message promises about its record.
+        p: the norm of the error that is made small.
+        weights: what errors of the coordinates are multiplied by; as in `plan_mean`.
+        columns: names of the coordinates, where the domain has none.
+        minimum: with fewer answers no result is given; half of the users unless stated.
+
+    >>> import muhat as mh
+    >>> protocol = local_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=mh.PureDP(epsilon=1.0))
+    >>> len(protocol.client().randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
+    True
+    """
+    task = mean_task(domain, n, privacy, p, weights, columns)
+    return local_protocol(task, minimum)
+
+
+def shuffle_mean(
+    *,
+    domain: Domain | NamedBounds | Reals,
+    n: int,
+    privacy: Privacy,
+    p: float = 2,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    columns: Sequence[str] | None = None,
+    minimum: int | None = None,
+    most_bytes: int | None = None,
+) -> Protocol:
+    """The first round of a mean in the shuffle model: a shuffler mixes everybody's messages.
+
+    Args:
+        domain: where records lie: a domain, or bounds by column.
+        n: how many people are planned to take part, at most.
+        privacy: what the mixed messages promise about everybody's record: ApproxDP.
+        p: the norm of the error that is made small.
+        weights: what errors of the coordinates are multiplied by; as in `plan_mean`.
+        columns: names of the coordinates, where the domain has none.
+        minimum: how many people must take part honestly; nine in ten unless stated. The noise is
+            what they add together, and with fewer answers nothing is mixed.
+        most_bytes: what a device may send at most; unless stated, as much as helps.
+
+    >>> import muhat as mh
+    >>> promise = mh.ApproxDP(epsilon=1.0, delta=1e-6)
+    >>> protocol = shuffle_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=promise)
+    >>> protocol.messages_per_user
+    24
+    """
+    task = mean_task(domain, n, privacy, p, weights, columns)
+    return shuffle_protocol(task, minimum, most_bytes)
+
+
+def mean_task(
+    domain: Domain | NamedBounds | Reals,
+    n: int,
+    privacy: Privacy,
+    p: float,
+    weights: ArrayLike | Mapping[str, float] | None,
+    columns: Sequence[str] | None,
+) -> Task:
+    """Every argument checked."""
+    task = Task.of(
+        "mean",
+        domain=domain,
+        n=_check.count("n", n),
+        privacy=privacy,
+        p=p,
+        weights=weights,
+        neighbors=None,
+        missing="center",
+        contributions=1,
+        clip=None,
+    )
+    if columns is None or task.columns == tuple(columns):
+        return task
+    if task.columns is not None:
+        raise InvalidInput("the domain names its columns already; leave columns out.")
+    return replace(task, columns=column_names(columns, task.domain.dim))

@@ -1,0 +1,208 @@
+"""A protocol as everybody sees it: one round, what each device is asked, and what is known so far.
+
+A description is public and complete: a device needs nothing else to answer, and can check what it
+is promised before it does. JSON in and out, with a schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Protocol as Interface
+
+from muhat import _check, privacy
+from muhat.errors import InvalidInput
+from muhat.privacy import Privacy
+from muhat.protocols.keeping import check_promise
+from muhat.protocols.kinds import estimator_of, randomizer_of
+from muhat.protocols.messages import HEADER_BYTES, label
+from muhat.protocols.randomizer import Randomizer
+from muhat.release.reading import read_json
+
+if TYPE_CHECKING:
+    from muhat.protocols.client import Client
+    from muhat.protocols.collector import Received
+    from muhat.protocols.server import Server
+    from muhat.protocols.shuffler import Shuffler
+    from muhat.release.release import Release
+
+SCHEMA = "muhat.protocol/1"
+"""The meaning of an existing field never changes; a new meaning is a new schema."""
+
+MOST_ROUNDS = 250
+MOST_USERS = 1 << 32
+
+SMALLEST_SHARE = 0.5
+"""Of the planned users, so many are the least for a result unless another minimum is stated."""
+
+
+class Estimator(Interface):
+    """What is estimated over all rounds, and what follows a round; public, in JSON."""
+
+    kind: ClassVar[str]
+    model: ClassVar[str]
+    """"local": the server sees every message; "shuffle": a shuffler mixes them first."""
+
+    @property
+    def privacy(self) -> Privacy:
+        """What the whole protocol promises to everybody who takes part."""
+
+    @property
+    def n(self) -> int:
+        """How many people are planned to take part in all."""
+
+    def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
+        """The next round's description, or the result."""
+
+    def describe(self) -> str:
+        """What is estimated, in a sentence."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description, without its kind."""
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The estimator described."""
+
+
+@dataclass(frozen=True, repr=False)
+class Protocol:
+    """One round: `users` devices run `randomizer`, and at least `minimum` of them must answer.
+
+    `learnt` is what earlier rounds have published, one entry a round.
+    """
+
+    estimator: Estimator
+    randomizer: Randomizer
+    users: int
+    minimum: int
+    round: int = 1
+    learnt: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check.count("users", self.users, most=MOST_USERS)
+        _check.count("minimum", self.minimum)
+        _check.count("round", self.round, most=MOST_ROUNDS)
+        if self.minimum > self.users:
+            raise InvalidInput(
+                f"minimum must be at most the number of users, {self.users}; got {self.minimum}."
+            )
+        check_promise(self)
+
+    @property
+    def model(self) -> str:
+        """ "local" or "shuffle"."""
+        return self.estimator.model
+
+    @property
+    def privacy(self) -> Privacy:
+        """What the whole protocol promises to everybody who takes part."""
+        return self.estimator.privacy
+
+    @property
+    def messages_per_user(self) -> int:
+        """How many messages of a device the server sees in this round, told apart or not."""
+        return self.randomizer.messages
+
+    @property
+    def bytes_per_user(self) -> int:
+        """What a device sends in this round."""
+        return HEADER_BYTES + self.randomizer.payload_bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the description; every message carries the first bytes of it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def label(self) -> bytes:
+        """What every message of this round begins with."""
+        return label(self.round, bytes.fromhex(self.digest))
+
+    def client(self) -> Client:
+        """What runs on a person's device."""
+        from muhat.protocols.client import Client
+
+        return Client(self)
+
+    def server(self, state: bytes | None = None) -> Server:
+        """What collects the messages, from the beginning or from a saved state."""
+        from muhat.protocols.server import Server
+
+        return Server(self) if state is None else Server(self).restore(state)
+
+    def shuffler(self) -> Shuffler:
+        """What stands between devices and server in the shuffle model."""
+        from muhat.protocols.shuffler import Shuffler
+
+        return Shuffler(self)
+
+    def following(self, randomizer: Randomizer, users: int, learnt: dict[str, Any]) -> Protocol:
+        """The next round, with what this one has told; the minimum keeps its share."""
+        least = -(-self.minimum * users // self.users)
+        return replace(
+            self,
+            randomizer=randomizer,
+            users=users,
+            minimum=least,
+            round=self.round + 1,
+            learnt=(*self.learnt, learnt),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as plain data."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "privacy": privacy.to_dict(self.privacy),
+            "estimator": {"kind": self.estimator.kind, **self.estimator.to_dict()},
+            "round": self.round,
+            "users": self.users,
+            "minimum": self.minimum,
+            "randomizer": {"kind": self.randomizer.kind, **self.randomizer.to_dict()},
+            "learnt": list(self.learnt),
+        }
+
+    def to_json(self) -> str:
+        """The description as everybody gets it, written in one way only."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Protocol:
+        """The protocol described; InvalidInput if the text is no description, or contradicts
+        itself."""
+        return read_json(text, SCHEMA, "a protocol", _build)
+
+    def describe(self) -> str:
+        """The round in words."""
+        from muhat.protocols.display import protocol_text
+
+        return protocol_text(self)
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+
+def least_users(users: int, minimum: int | None, share: float = SMALLEST_SHARE) -> int:
+    """The minimum that was asked for, or the usual share of the users."""
+    if minimum is not None:
+        return _check.count("minimum", minimum, most=users)
+    return max(1, -int(-share * users // 1))
+
+
+def _build(fields: dict[str, Any]) -> Protocol:
+    found = Protocol(
+        estimator=estimator_of(dict(fields["estimator"])),
+        randomizer=randomizer_of(dict(fields["randomizer"])),
+        users=fields["users"],
+        minimum=fields["minimum"],
+        round=fields["round"],
+        learnt=tuple(dict(entry) for entry in fields["learnt"]),
+    )
+    said = (fields["model"], privacy.from_dict(fields["privacy"]))
+    if said != (found.model, found.privacy):
+        raise InvalidInput("the description contradicts itself about its model or its promise.")
+    return found

@@ -1,0 +1,32 @@
+"""The server's side of one round: takes messages, and closes the round.
+
+In the local model a message is private as it stands; a server keeps no secret.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muhat.errors import InvalidInput
+from muhat.protocols.collector import Collector
+
+if TYPE_CHECKING:
+    from muhat.protocols.protocol import Protocol
+    from muhat.release.release import Release
+
+
+class Server(Collector):
+    """Takes messages, and turns them into the next round or the result."""
+
+    def finish(self) -> Protocol | Release:
+        """Close the round: the next round's description, or the result.
+
+        Below the stated minimum of users there is neither.
+        """
+        planned, least = self.protocol.users, self.protocol.minimum
+        if self.users < least:
+            raise InvalidInput(
+                f"{self.users} of {planned} planned users have answered, and at least {least} "
+                "are needed: nothing is released. Collect more messages first."
+            )
+        return self.protocol.estimator.after(self.protocol, self.received())

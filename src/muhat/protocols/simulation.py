@@ -1,0 +1,85 @@
+"""A whole protocol on one machine: every row of a table is a person with a device.
+
+Clients, shuffler and server are the real ones and exchange the real bytes. For trying a protocol
+out: whoever runs it sees all records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from muhat.data import open_source
+from muhat.data.gathered import gathered
+from muhat.data.progress import Progress
+from muhat.errors import InvalidInput
+from muhat.noise.entropy import system_words
+from muhat.protocols.protocol import Protocol
+from muhat.protocols.randomizer import Floats
+from muhat.release.release import Release
+
+PEOPLE_AT_ONCE = 1 << 13
+
+
+def simulate(
+    protocol: Protocol,
+    data: Any,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    *,
+    watch: Callable[[Protocol], None] | None = None,
+) -> Release:
+    """Run the protocol with one device a record, to the end.
+
+    `watch` is shown the description of every round before it starts. In the local model everybody
+    is asked in one round only, and who is asked when is drawn at random.
+    """
+    people = _records(protocol, data, columns)
+    order = np.argsort(system_words(len(people)))
+    asked = 0
+    while True:
+        if watch is not None:
+            watch(protocol)
+        group = order[asked : asked + protocol.users]
+        if len(group) < protocol.minimum:
+            raise InvalidInput(
+                f"the data have {len(people)} records, which are not enough for round "
+                f"{protocol.round}: it needs {protocol.minimum} more users."
+            )
+        result = _round(protocol, people, group)
+        if isinstance(result, Release):
+            return result
+        asked += len(group) if protocol.model == "local" else 0
+        protocol = result
+
+
+def _round(protocol: Protocol, people: Floats, group: Any) -> Protocol | Release:
+    client, server = protocol.client(), protocol.server()
+    shuffler = protocol.shuffler() if protocol.model == "shuffle" else None
+    with Progress(len(group)) as progress:
+        for part in _parts(len(group)):
+            (shuffler or server).take(client.randomize_many(people[group[part]]))
+            progress.advance(part.stop - part.start)
+    if shuffler is not None:
+        server.take(shuffler.mixed())
+    return server.finish()
+
+
+def messages_of(
+    protocol: Protocol, data: Any, columns: Sequence[str] | Sequence[int] | None = None
+) -> Iterator[bytes]:
+    """The message of every record of a table, some thousand people at a time."""
+    client, people = protocol.client(), _records(protocol, data, columns)
+    for part in _parts(len(people)):
+        yield from client.randomize_many(people[part])
+
+
+def _parts(people: int) -> Iterator[slice]:
+    for start in range(0, people, PEOPLE_AT_ONCE):
+        yield slice(start, min(start + PEOPLE_AT_ONCE, people))
+
+
+def _records(protocol: Protocol, data: Any, columns: Any) -> Floats:
+    """Everybody's record as floats, a missing value as not-a-number."""
+    return gathered(open_source(data, columns, protocol.randomizer.record_dim))

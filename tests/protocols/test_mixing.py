@@ -1,0 +1,92 @@
+"""Mixing: every order is as likely as any other, and nothing but the order changes."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import muhat as mh
+from muhat.errors import InvalidInput
+from muhat.noise.entropy import system_words
+from muhat.protocols.allowance import Allowance
+from muhat.protocols.mixing import mix, random_order, repacked, total
+from muhat.protocols.share_randomizer import ShareRandomizer
+
+FALSE_ALARM = 1e-7
+PROMISE = Allowance(mh.ApproxDP(epsilon=1.0, delta=1e-6))
+
+
+@pytest.fixture(scope="module")
+def randomizer():
+    return ShareRandomizer.of_domain(mh.Ball(1.0, dim=3), PROMISE, honest=90, users=100)
+
+
+@pytest.fixture(scope="module")
+def payloads(randomizer):
+    records = np.random.default_rng(0).normal(size=(100, 3))
+    return randomizer.randomize(records, np.zeros((100, 16), np.uint8))
+
+
+def order_p_value(order, times=24_000):
+    names = {names: index for index, names in enumerate(permutations(range(4)))}
+    counts = np.zeros(24)
+    for _ in range(times):
+        counts[names[tuple(order(4).tolist())]] += 1
+    return stats.chisquare(counts).pvalue
+
+
+def test_all_orders_are_equally_likely():
+    assert order_p_value(random_order) > FALSE_ALARM
+
+
+def test_orders_from_keys_that_may_be_equal_are_told_apart():
+    assert order_p_value(lambda size: np.argsort(system_words(size) >> np.uint64(60))) < 1e-30
+
+
+def test_equal_keys_are_drawn_again():
+    drawn = [[5, 5, 1], [2, 9, 2], [7, 3, 8]]
+    order = random_order(3, lambda count: np.array(drawn.pop(0), np.uint64))
+    assert order.tolist() == [1, 0, 2]
+    assert not drawn
+    assert random_order(1).tolist() == [0]
+    assert random_order(0).tolist() == []
+
+
+def test_mixing_changes_nothing_but_the_order_of_each_number(randomizer, payloads):
+    mixed = mix(payloads, randomizer)
+    shares = randomizer.unpacked(payloads).swapaxes(0, 1).reshape(3, -1)
+    assert mixed.shape == (3, 100 * randomizer.noise.shares)
+    assert (np.sort(mixed, axis=1) == np.sort(shares, axis=1)).all()
+    assert (mixed != shares).mean() > 0.9
+
+
+def test_the_sums_are_the_same_before_and_after(randomizer, payloads):
+    mixed = mix(payloads, randomizer)
+    sums = total(mixed, randomizer)
+    nonces = np.zeros((100, 16), np.uint8)
+    again = repacked(mixed, randomizer)
+    assert randomizer.valid(again).all()
+    assert total(mix(again, randomizer), randomizer) == sums
+    expected = randomizer.mean(nonces, payloads)
+    assert (randomizer.mean_of(sums, 100) == expected).all()
+    assert (randomizer.mean(nonces, again) == expected).all()
+
+
+def test_the_mean_of_no_records_is_not_asked(randomizer):
+    assert mix(np.empty((0, randomizer.payload_bytes), np.uint8), randomizer).shape == (3, 0)
+
+
+def test_more_people_than_the_modulus_can_count_are_refused(randomizer, payloads):
+    many = np.repeat(payloads, 50, axis=0)
+    with pytest.raises(InvalidInput, match="too small for 5000 people"):
+        total(mix(many, randomizer), randomizer)
+
+
+def test_shares_of_another_shape_are_refused(randomizer, payloads):
+    mixed = mix(payloads, randomizer)
+    for wrong in (mixed[:2], mixed[:, :-1], mixed[0]):
+        with pytest.raises(InvalidInput, match="3 rows"):
+            total(wrong, randomizer)
