@@ -102,3 +102,30 @@ def test_a_description_with_less_noise_than_promised_is_refused(protocol):
         assert old in text
         with pytest.raises(mh.InvalidInput):
             Protocol.from_json(text.replace(old, new))
+
+
+def test_a_single_message_is_short_and_as_loud_as_the_crowd_allows():
+    ball = mh.Ball(1.0, dim=3)
+    short = protocols.shuffle_mean(domain=ball, n=1000, privacy=PROMISE, most_bytes=40)
+    assert short.randomizer.kind == "cap"
+    assert short.messages_per_user == 1
+    assert 3 < short.randomizer.epsilon < 5
+    alone = protocols.local_mean(domain=ball, n=1000, privacy=PROMISE)
+    shares = protocols.shuffle_mean(domain=ball, n=1000, privacy=PROMISE)
+    errors = [each.randomizer.expected_error(1000) for each in (shares, short, alone)]
+    assert errors == sorted(errors)
+    assert Protocol.from_json(short.to_json()).label == short.label
+    release = protocols.simulate(short, np.full((1000, 3), 0.2))
+    assert release.mechanism == "shuffle-cap"
+
+
+def test_a_single_message_that_is_too_loud_for_its_crowd_is_refused():
+    short = protocols.shuffle_mean(
+        domain=mh.Ball(1.0, dim=3), n=1000, privacy=PROMISE, most_bytes=40
+    )
+    text = short.to_json()
+    assert '"minimum":900' in text
+    with pytest.raises(mh.InvalidInput, match="do not keep"):
+        Protocol.from_json(text.replace('"minimum":900', '"minimum":600'))
+    with pytest.raises(mh.InvalidInput, match="most_bytes must be at least 30"):
+        protocols.shuffle_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=PROMISE, most_bytes=20)

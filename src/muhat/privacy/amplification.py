@@ -51,9 +51,9 @@ def amplified(epsilon: float, users: int, delta: float, *, share: Share | None =
             cap of PrivUnit covers. A larger one is safe. None stands for any randomiser; no share
             is worse than 1/2, which is what it comes to.
 
-    >>> amplified(1.0, 10_000, 1e-6).epsilon < 0.062
+    >>> amplified(1.0, 10_000, 1e-6).epsilon < 0.044
     True
-    >>> amplified(1.0, 10_000, 1e-6, share=Fraction(1, 100)).epsilon < 0.013
+    >>> amplified(1.0, 10_000, 1e-6, share=Fraction(1, 100)).epsilon < 0.008
     True
     """
     loss = _check.positive("epsilon", epsilon)

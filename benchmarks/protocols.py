@@ -1,0 +1,141 @@
+"""Errors and costs without a trusted curator, beside those with one.
+
+Every protocol is run as it is: devices, shuffler and server exchange bytes, and the error is the
+ℓ₂ distance to the empirical mean. Every trial has new noise, all trials the same records.
+
+    python -m benchmarks.protocols [--quick] [--write]
+
+The last writes benchmarks/results/protocols.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import muhat as mh
+from muhat import protocols
+from muhat.protocols import Protocol
+
+RESULTS = Path(__file__).parent / "results" / "protocols.md"
+PURE = mh.PureDP(epsilon=1.0)
+APPROX = mh.ApproxDP(epsilon=1.0, delta=1e-6)
+CONCENTRATED = mh.ZCDP(rho=0.5)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to a mean: who is trusted, with which promise."""
+
+    name: str
+    privacy: mh.PureDP | mh.ApproxDP | mh.ZCDP
+    protocol: Callable[..., Protocol]
+    options: dict[str, Any]
+
+
+WAYS = (
+    Way("local, pure", PURE, protocols.local_mean, {}),
+    Way("local, 0.5-zCDP", CONCENTRATED, protocols.local_mean, {}),
+    Way("shuffle, one message", APPROX, protocols.shuffle_mean, {"most_bytes": 64}),
+    Way("shuffle, shares", APPROX, protocols.shuffle_mean, {}),
+)
+
+KNOWN_HEADER = (
+    f"{'d':>4} {'n':>7}  {'way':<21} {'promise':<18} {'bytes':>6} {'messages':>8} "
+    f"{'stated':>9} {'measured':>9} {'±':>5} {'curator':>9} {'times':>6} {'µs a user':>9}"
+)
+
+
+def main(quick: bool = True, write: bool = False) -> None:
+    """Print the tables, and write them if asked to."""
+    lines = [KNOWN_HEADER]
+    print("\nmeans without a trusted curator: records in a ball of radius 1")
+    print(KNOWN_HEADER)
+    for line in known_domain(quick):
+        lines.append(line)
+        print(line, flush=True)
+    if write:
+        _write(lines)
+
+
+QUICK = ((8, 2000, 10),)
+FULL = ((1, 10_000, 60), (8, 10_000, 60), (8, 100_000, 12), (64, 10_000, 12))
+"""Dimension, number of people, trials."""
+
+
+def known_domain(quick: bool) -> Iterator[str]:
+    """Records in the unit ball: what is stated, measured, and what a curator would reach."""
+    for dim, n, trials in QUICK if quick else FULL:
+        ball = mh.Ball(1.0, dim=dim)
+        people = np.random.default_rng(dim).normal(0.3, 0.3, (n, dim)) / math.sqrt(dim)
+        people /= np.maximum(np.linalg.norm(people, axis=1), 1)[:, None]
+        for way in WAYS:
+            made = way.protocol(domain=ball, n=n, privacy=way.privacy, **way.options)
+            curator = mh.plan_mean(domain=ball, n=n, privacy=way.privacy).expected_error
+            seen = measure(made, people, trials)
+            stated = made.randomizer.expected_error(n)
+            yield (
+                f"{dim:>4} {n:>7}  {way.name:<21} {way.privacy.describe():<18} "
+                f"{made.bytes_per_user:>6} {made.messages_per_user:>8} {stated:>9.2g} "
+                f"{seen.error:>9.2g} {seen.uncertainty:>5.0%} {curator:>9.2g} "
+                f"{stated / curator:>6.3g} {seen.cost:>9.3g}"
+            )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Root mean square error, its relative standard error, and CPU µs a user."""
+
+    error: float
+    uncertainty: float
+    cost: float
+
+
+def measure(protocol: Protocol, people: NDArray[np.float64], trials: int) -> Seen:
+    """Run a protocol some times over the same people."""
+    truth = people.mean(axis=0)
+    start = time.process_time()
+    squares = np.array(
+        [np.sum((protocols.simulate(protocol, people).value - truth) ** 2) for _ in range(trials)]
+    )
+    cost = (time.process_time() - start) / trials / len(people) * 1e6
+    relative = squares.std() / math.sqrt(trials) / squares.mean() / 2
+    return Seen(math.sqrt(squares.mean()), float(relative), cost)
+
+
+ABOUT = """\
+Errors are ℓ₂ distances to the mean of the records, root mean square. `stated` is known before
+anybody answers, for the worst records of the domain; `measured` is over trials with new noise and
+the same records, with its relative standard error. `curator` is what muhat's own mean reaches with
+the same promise if somebody may hold the records, and `times` is stated beside it. `bytes` and
+`messages` are what a device sends; CPU time is of device, shuffler and server together.
+"""
+
+
+def _write(known: list[str]) -> None:
+    versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+    parts = [
+        "# Means without a trusted curator\n",
+        f"Made by `python -m benchmarks.protocols --write` with {versions}.\n",
+        ABOUT,
+        "## Records in a ball of radius 1\n",
+        "\n".join(["```", *known, "```\n"]),
+    ]
+    RESULTS.write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    chosen = parser.parse_args()
+    main(chosen.quick, chosen.write)
