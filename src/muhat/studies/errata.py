@@ -1,7 +1,7 @@
 """Mistakes of the five papers, each shown by a number that is computed when the study runs.
 
-The statements stand in `errata_*.py`, a file for each paper, with the corrected ones that muhat
-uses instead. Statements that no number can show (a wrong letter in a proof) are not listed.
+The statements stand in `errata_*.py`, a file or two for each paper, with the corrected ones that
+muhat uses instead. Statements that no number can show (a wrong letter in a proof) are not listed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from muhat.studies import (
+    errata_blog,
     errata_huang,
+    errata_huang_search,
     errata_kamath,
+    errata_kamath_loose,
     errata_nikolov_tang,
     errata_zou_liu_upadhyay,
 )
@@ -22,8 +25,11 @@ from muhat.studies.study import Panel, Progress, Row, Rows, Settings, Study, Ver
 
 MISTAKES: tuple[Mistake, ...] = (
     *errata_nikolov_tang.MISTAKES,
+    *errata_blog.MISTAKES,
     *errata_zou_liu_upadhyay.MISTAKES,
     *errata_kamath.MISTAKES,
+    *errata_kamath_loose.MISTAKES,
+    *errata_huang_search.MISTAKES,
     *errata_huang.MISTAKES,
 )
 
@@ -49,7 +55,8 @@ def panels(rows: Rows) -> list[Panel]:
     for paper, name in PAPERS.items():
         chosen = where(rows, paper=paper)
         if chosen:
-            found.append(Panel(name, lambda axes, rows=chosen: _draw(axes, rows)))  # type: ignore[misc]
+            title = name[0].upper() + name[1:]
+            found.append(Panel(title, lambda axes, rows=chosen: _draw(axes, rows)))  # type: ignore[misc]
     return found
 
 
@@ -63,10 +70,10 @@ def _draw(axes: Any, rows: Rows) -> None:
         quotients = [_quotient(row, column) for row in rows]
         axes.semilogx(quotients, places, linestyle="none", label=label, **marks)
     axes.axvline(1, color=QUIET, linewidth=1)
-    axes.set_yticks(places, [row["place"] for row in rows], fontsize="x-small")
+    axes.set_yticks(places, [row["place"] for row in rows], fontsize="small")
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(0.5 / FARTHEST, 2 * FARTHEST)
-    axes.set_xticks([1 / FARTHEST, 0.01, 1, 100, FARTHEST], ["0", "0.01", "1", "100", "≥ 10⁴"])
+    axes.set_xticks([1 / FARTHEST, 0.01, 1, 100, FARTHEST], ["≤ 10⁻⁴", "0.01", "1", "100", "≥ 10⁴"])
     axes.minorticks_off()
     axes.set_xlabel("stated ÷ exact number")
     axes.grid(alpha=0.25)

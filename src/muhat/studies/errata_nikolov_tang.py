@@ -1,4 +1,4 @@
-"""Mistakes of Nikolov and Tang 2024 (NT24), and of the blog post of 2024 (B24), by numbers."""
+"""Mistakes of Nikolov and Tang 2024 (NT24), by numbers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.bounds import ball
 from muhat.bounds.nikolov_tang import paper_mean
 from muhat.domains import Ball, Box, LpBall
 from muhat.ellipsoids import gamma, smallest_ellipsoid
 from muhat.planning import plan_mean
-from muhat.privacy import ZCDP, PureDP
+from muhat.privacy import ZCDP
 from muhat.privacy.conversions import zcdp_epsilon
 from muhat.privacy.gaussian_curve import gaussian_epsilon, gaussian_mu
-from muhat.studies.mistakes import READ_AGAIN, Numbers, least_sigma, mistake
+from muhat.studies.mistakes import READ_AGAIN, Numbers, mistake
 from muhat.workloads import marginals, matrix
 from muhat.workloads.factorize import factorize
 
@@ -164,53 +163,6 @@ def marginal_queries() -> Numbers:
     return Numbers(exact, printed, meant, "records 1, 1, 1, 0; the share with x = 1")
 
 
-@mistake(
-    "B24",
-    "Laplace noise (1.1)",
-    says="noise of scale 2L√d/ε on the mean has error L·d/(nε)",
-    means="the scale is 2L√d/(nε)",
-    sign="=",
-)
-def laplace_scale() -> Numbers:
-    n, d, epsilon = 10**6, 100, 1.0
-    moved = 2 * math.sqrt(d) / n
-    printed = 2 * math.sqrt(d) / epsilon
-    return Numbers(
-        moved / epsilon, printed, printed / n, "scale for n = 10⁶, d = 100, L = 1, ε = 1"
-    )
-
-
-@mistake(
-    "B24",
-    "Gaussian noise (1.3)",
-    says="σ² = 8L²·ln(1.25/δ)/(n²ε²)",
-    means="valid for ε ≤ 1, undefined at ε = 0; the exact curve needs less",
-    sign="≤",
-    kind="loose",
-)
-def gaussian_noise() -> Numbers:
-    epsilon, delta = 1.0, 1e-6
-    exact = 1 / gaussian_mu(epsilon, delta)
-    printed = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    corrected = least_sigma(epsilon, delta)
-    return Numbers(exact, printed, corrected, "σ per unit of sensitivity, ε = 1, δ = 10⁻⁶")
-
-
-@mistake(
-    "B24",
-    "the best pure mechanism (1.2)",
-    says="Laplace noise is the mechanism for pure privacy",
-    means="noise shaped like the ball errs √2 less",
-    sign="≤",
-    kind="loose",
-)
-def laplace_is_not_best() -> Numbers:
-    d, n = 100, 1000
-    exact = ball(n=n, dim=d, radius=1.0, privacy=PureDP(epsilon=1.0)).upper
-    printed, corrected = 2 * math.sqrt(2) * d / n, 2 * math.sqrt(d * (d + 1)) / n
-    return Numbers(exact, printed, corrected, "root mean square error, d = 100, n = 1000, ε = 1")
-
-
 MISTAKES = (
     theorem_31_constant,
     theorem_31_divergence,
@@ -221,7 +173,4 @@ MISTAKES = (
     section_2_4,
     theorem_31_loss,
     lemma_12,
-    laplace_scale,
-    gaussian_noise,
-    laplace_is_not_best,
 )

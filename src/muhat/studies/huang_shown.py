@@ -15,13 +15,13 @@ LOOKS: dict[str, tuple[int | None, str, bool]] = {
     f"{KNOWN}2": (4, ":", True),
     f"{KNOWN}3": (5, ":", True),
     f"{KNOWN}4": (6, ":", True),
-    f"{KNOWN}10": (2, "--", True),
+    f"{KNOWN}10": (7, "--", True),
     f"{TOLD}10": (6, "--", False),
     f"{LEARNT}1": (3, ":", True),
     f"{LEARNT}2": (4, ":", True),
     f"{LEARNT}3": (5, ":", True),
     f"{LEARNT}4": (6, ":", True),
-    f"{LEARNT}5": (2, "--", True),
+    f"{LEARNT}5": (7, "--", True),
 }
 """Colour and marker, dashes, and whether the marker is hollow."""
 
@@ -64,7 +64,7 @@ def beside(
             heights = [quotients[cell] for cell in order]
             xs = [places[cell] for cell in order]
             found.append(Line(label, xs, heights, look, DASHES[number % 3], number > 0))
-    shown = "RMS error ÷ COINPRESS at its best t"
+    shown = "RMS error ÷ COINPRESS's best t"
     return lines(title, found, x=X_LABELS[x], y=shown, scale="semilogx", level=1)
 
 

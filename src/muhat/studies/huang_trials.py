@@ -9,6 +9,7 @@ privacy costs; `rms` and `private_rms` are root mean squares, which do not hide 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -128,8 +129,7 @@ def _estimator(name: str, cell: Cell) -> Run:
     if name in MECHANISMS:
         plan = _plan(name, cell)
         return lambda rows, noise: np.asarray(plan.release(rows).value)
-    number = name.rpartition("= ")[2]
-    radius, rounds = cell.bound * math.sqrt(cell.dim), int(number)
+    radius, rounds = cell.bound * math.sqrt(cell.dim), int(name.rpartition("= ")[2])
     if name.startswith(LEARNT):
         return lambda rows, noise: coinpress_whitened_mean(
             rows,
@@ -195,5 +195,5 @@ def ratios(rows: Rows, column: str, name: str, *kinds: str) -> list[float]:
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The exponential of the mean logarithm."""
-    return float(np.exp(np.mean(np.log(list(values)))))
+    """The exponential of the mean logarithm; of no values there is none."""
+    return statistics.geometric_mean(values)

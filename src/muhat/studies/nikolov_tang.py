@@ -167,6 +167,8 @@ def _ratio(rho: float) -> Row:
     }
 
 
+_COMMON = {"seed": 0, "orders": (1, 2, 3), "ps": (2.0, 4.0, math.inf)}
+
 STUDY = Study(
     name="nikolov-tang",
     title="The geometry of Gaussian noise: Γ_p, its rates and its certificates",
@@ -177,18 +179,14 @@ STUDY = Study(
     "d^(ℓ/2+ℓ/p)/(2√2·ℓ)^ℓ for marginals (Theorem 7).",
     noise="none: norms are computed with certified upper and lower ends, errors are formulas.",
     settings={
-        "quick": {
-            "seed": 0,
-            "orders": (1, 2, 3),
-            "ps": (2.0, 4.0, math.inf),
+        "quick": _COMMON
+        | {
             "tensor_dims": (2, 4, 8, 12, 16, 32),
             "marginal_dims": (4, 8, 16, 32, 100, 1000, 10_000, 100_000),
             "rhos": (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 1.0),
         },
-        "full": {
-            "seed": 0,
-            "orders": (1, 2, 3),
-            "ps": (2.0, 4.0, math.inf),
+        "full": _COMMON
+        | {
             "tensor_dims": (2, 3, 4, 6, 8, 12, 16, 24, 32),
             "marginal_dims": (4, 6, 8, 12, 16, 24, 32, 100, 300, 1000, 10_000, 100_000),
             "rhos": tuple(round(10 ** (k / 8 - 3), 5) for k in range(25)),

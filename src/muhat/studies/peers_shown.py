@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muhat.studies.drawing import COLOURS, INK, MARKERS, legend_below
+from muhat.studies.drawing import COLOURS, INK, MARKERS, legend_below, plain_ticks
 from muhat.studies.study import Panel, Rows, Verdict, where
 
 MINE, PEERS = "muhat", ("opendp", "diffprivlib")
@@ -15,9 +15,10 @@ FARTHEST = 5.0
 
 def panels(rows: Rows) -> list[Panel]:
     """Errors and times, one line a task."""
+    many = _tasks(rows)[0]["records"]
     return [
         Panel("Error of the same mean under the same promise", lambda a: _errors(a, rows)),
-        Panel("CPU time of a release of many records", lambda a: _times(a, rows)),
+        Panel(f"CPU time of a release of {many:,} records", lambda a: _times(a, rows)),
     ]
 
 
@@ -29,18 +30,19 @@ def _errors(axes: Any, rows: Rows) -> None:
     _points(axes, rows, "error")
     for place, task in enumerate(_tasks(rows)):
         if task["lower_bound"] is not None:
-            label = "least for unbiased mechanisms (proved)" if place == 0 else None
+            label = "unbiased: proved least" if place == 0 else None
             mark = {"marker": "|", "markersize": 12, "markeredgewidth": 2, "color": INK}
             axes.plot(task["lower_bound"], place, linestyle="none", label=label, **mark)
     records = f"{_tasks(rows)[0]['n']:,} records in [0, 1]^d"
-    axes.set_xlabel(f"root mean square ℓ₂ error, {records}")
+    axes.set_xlabel(f"RMS ℓ₂ error, {records}")
     legend_below(axes, 2)
 
 
 def _times(axes: Any, rows: Rows) -> None:
     _points(axes, rows, "time_ratio")
     axes.axvline(1, color=INK, linewidth=1)
-    axes.set_xlabel("CPU time ÷ that of numpy's mean over the rows")
+    plain_ticks(axes.xaxis)
+    axes.set_xlabel("CPU time ÷ that of numpy's mean")
     legend_below(axes, 3)
 
 
@@ -82,7 +84,7 @@ def verdict(rows: Rows) -> Verdict:
     if not compared:
         own = "; ".join(f"{_task(row)}: {row['error']:.3g}" for row in _tasks(rows))
         return Verdict(
-            "in part",
+            "not tested",
             f"muhat's root mean square errors alone: {own}. Nothing is compared.{missing}",
         )
     never = all(not _apart(mine, peer) or mine["error"] < peer["error"] for mine, peer in compared)
@@ -99,10 +101,10 @@ def verdict(rows: Rows) -> Verdict:
         answer,
         f"Root mean square errors over {best[0]['trials']} releases of {best[0]['n']} records: "
         f"{'; '.join(_line(mine, compared) for mine in _tasks(rows))}. "
-        f"muhat errs {'at no task' if never else 'in some task'} visibly more than a peer, and at "
+        f"muhat errs {'in no task' if never else 'in some task'} visibly more than a peer, and at "
         f"best {best[1]['error'] / best[0]['error']:.2f} times less than "
-        f"{NAMES[best[1]['library']]} ({_task(best[0])}), where its {best[0]['mechanism']} noise "
-        f"is made for all columns at once; for one column the errors are "
+        f"{NAMES[best[1]['library']]} ({_task(best[0])}, by {best[0]['mechanism']} noise, which "
+        f"is made for all columns at once); for one column the errors are "
         f"{'not told apart' if same else 'different too'}. A release of {best[0]['records']:,} "
         f"records takes between {min(slower):.2f} and {max(slower):.2f} times the CPU time of a "
         f"peer's. {_edge(compared)}{without} muhat reports {best[0]['reported']}; "

@@ -1,7 +1,7 @@
 """One page of all studies in a folder: self-contained HTML, made again from the CSV files.
 
-No script, no network: plots are SVG inside the page, one panel each, so that they stand side by
-side on a screen and below each other on a telephone.
+No script, no network: tables and plots are inside the page. Each panel is a plot of its own, so
+that they stand side by side on a screen and below each other on a telephone.
 """
 
 from __future__ import annotations
@@ -15,60 +15,30 @@ from typing import Any
 
 from muhat.errors import InvalidInput
 from muhat.studies import MODULES, find
-from muhat.studies.drawing import figure_of, svg_of
-from muhat.studies.study import Panel, Result, Rows, rows_from_csv
+from muhat.studies.drawing import figure_of, require_matplotlib, svg_of
+from muhat.studies.files import put
+from muhat.studies.report_style import STYLE
+from muhat.studies.study import Panel, Result, Rows, rows_from_csv, rows_to_csv
 
 FILE = "report.html"
 TITLE = "muhat: the papers, rerun"
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1f2933; --quiet: #5b6773; --page: #ffffff;
-  --card: #f4f6f8; --line: #d9dfe5; --link: #0b5cad;
-  --yes: #00664a; --part: #8a5a00; --no: #a33000; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e9ee; --quiet: #a3afba; --page: #14181d;
-  --card: #1d232a; --line: #36404a; --link: #7ab8f5;
-  --yes: #4cc9a0; --part: #f0b849; --no: #ff8f66; } }
-* { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; max-width: 68rem; padding: 1rem; background: var(--page); color: var(--ink);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-  overflow-wrap: break-word; }
-h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.3rem; line-height: 1.3; }
-a { color: var(--link); }
-p { max-width: 46rem; }
-.paper, .small { color: var(--quiet); font-size: .9rem; }
-nav ul { list-style: none; padding: 0; }
-nav li { border-top: 1px solid var(--line); padding: .5rem 0; display: flex; gap: .7rem;
-  align-items: baseline; justify-content: space-between; flex-wrap: wrap; }
-.badge { border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem;
-  font-size: .8rem; font-weight: 600; white-space: nowrap; }
-.yes { color: var(--yes); } .in-part { color: var(--part); } .no { color: var(--no); }
-section { border-top: 2px solid var(--line); margin-top: 2.2rem; padding-top: .4rem; }
-.panels { display: grid; gap: .8rem; grid-template-columns: repeat(2, minmax(0, 1fr));
-  margin: 1rem 0; }
-.panels.one { grid-template-columns: minmax(0, 46rem); }
-@media (max-width: 46rem) { .panels { grid-template-columns: minmax(0, 1fr); } }
-.panels img { display: block; width: 100%; height: auto; background: #fff; border-radius: .4rem;
-  border: 1px solid var(--line); }
-.scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem;
-  max-height: 34rem; }
-table { border-collapse: collapse; font-size: .82rem; line-height: 1.4; }
-th, td { padding: .3rem .6rem; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--line); }
-th { position: sticky; top: 0; background: var(--card); white-space: nowrap; }
-td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.long { min-width: 15rem; }
-summary { cursor: pointer; color: var(--link); margin: .6rem 0; }
-code { font-size: .85em; }
-"""
+DAMAGE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+"""What verdicts and panels raise if cells or rows are not what they were made for."""
 
 
 def report(folder: Path) -> Path:
     """Write report.html into a folder of results, and return its path."""
-    results = read(folder)
-    page = page_of(results)
+    require_matplotlib()
     path = folder / FILE
-    path.write_text(page, encoding="utf-8")
+    put(path, page_of(read(folder)))
     return path
 
 
@@ -84,7 +54,7 @@ def read(folder: Path) -> list[tuple[Result, dict[str, Any]]]:
             rows = rows_from_csv(table.read_text(encoding="utf-8"))
             result = Result(find(name), str(about["level"]), rows)
             _ = result.verdict, result.panels()
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+        except DAMAGE:
             raise InvalidInput(
                 f"the results of {name} are damaged or of another version; run the study again."
             ) from None
@@ -138,13 +108,13 @@ def _section(result: Result, about: Mapping[str, Any]) -> str:
     return f"""<section id="{study.name}">
 <h2>{_escaped(study.title)} {_badge(verdict.reproduced)}</h2>
 <p class="paper">{_escaped(study.paper)}</p>
-<p><b>The paper says:</b> {_escaped(study.claim)}</p>
+<p><b>The claim:</b> {_escaped(study.claim)}</p>
 <p><b>Measured:</b> {_escaped(verdict.paragraph)}</p>
 <div class="panels{one}">{pictures}</div>
 <details{opened}><summary>{_caption(result)}</summary>
 {_table(result.rows, study.shown_rows, study.shown_columns)}</details>
 <p class="small">Noise: {_escaped(study.noise)} Settings ({_escaped(result.level)}):
-<code>{_escaped(settings)}</code> Numbers: <a href="{study.name}.csv">{study.name}.csv</a></p>
+<code>{_escaped(settings)}</code> Numbers: {_download(result)}</p>
 </section>"""
 
 
@@ -156,10 +126,20 @@ def _caption(result: Result) -> str:
     return f"The first {shown} of {total} rows of {name}"
 
 
+def _download(result: Result) -> str:
+    name = f"{result.study.name}.csv"
+    data = _data("text/csv;charset=utf-8", rows_to_csv(result.rows))
+    return f'<a download="{name}" href="{data}">{name}</a>'
+
+
 def _picture(panel: Panel) -> str:
-    svg = svg_of(figure_of([panel]))
-    data = base64.b64encode(svg.encode()).decode("ascii")
-    return f'<img alt="{_escaped(panel.title)}" src="data:image/svg+xml;base64,{data}">'
+    data = _data("image/svg+xml", svg_of(figure_of([panel])))
+    return f'<img alt="{_escaped(panel.title)}" src="{data}">'
+
+
+def _data(kind: str, text: str) -> str:
+    """An address that holds the text itself."""
+    return f"data:{kind};base64,{base64.b64encode(text.encode()).decode('ascii')}"
 
 
 def _table(rows: Rows, most: int | None, columns: Sequence[str]) -> str:
@@ -185,7 +165,8 @@ def _td(value: object) -> str:
 
 def _badge(reproduced: str) -> str:
     words = {"yes": "reproduced", "in part": "reproduced in part", "no": "not reproduced"}
-    return f'<span class="badge {reproduced.replace(" ", "-")}">{words[reproduced]}</span>'
+    shown = words.get(reproduced, reproduced)
+    return f'<span class="badge {reproduced.replace(" ", "-")}">{shown}</span>'
 
 
 def _escaped(text: object) -> str:

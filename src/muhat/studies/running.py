@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
-import os
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from muhat.errors import InvalidInput, MuhatError
+from muhat.errors import MuhatError
 from muhat.studies import find
-from muhat.studies.drawing import figure_of, png_of, svg_of
+from muhat.studies.drawing import figure_of, png_of, require_matplotlib, svg_of
+from muhat.studies.files import prepare, put
+from muhat.studies.side_by_side import side_by_side
 from muhat.studies.study import Progress, Result, rows_to_csv
 
 SCHEMA = 1
@@ -42,7 +42,7 @@ def run_study(
 ) -> dict[str, Any]:
     """Run a study, write its files into the folder, and return its record."""
     study = find(name)
-    _prepare(folder)  # before hours of work, not after them
+    _check_before(folder)
     started = time.perf_counter()
     result = study.run(level, progress)
     return write(result, folder, time.perf_counter() - started)
@@ -57,32 +57,44 @@ def run_all(
     finished: Callable[[Outcome], None] = lambda outcome: None,
     progress: Callable[[str, float], None] = lambda name, fraction: None,
 ) -> list[Outcome]:
-    """Run studies, so many at a time; one that is refused does not stop the others.
+    """Run studies, so many at a time; one that is refused or dies does not stop the others.
 
-    `finished` hears of every outcome. `progress` hears how far each is where they run one by one.
+    `finished` hears of every outcome, `progress` how far each study is.
     """
-    if jobs == 1:
-        outcomes = {}
-        for name in names:
-            outcomes[name] = _outcome(name, level, folder, lambda f, n=name: progress(n, f))  # type: ignore[misc]
-            finished(outcomes[name])
-        return [outcomes[name] for name in names]
-    # A fresh interpreter for each: a fork would copy whatever threads hold at that moment.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        work = [pool.submit(_outcome, name, level, folder) for name in names]
-        outcomes = {}
-        for done in as_completed(work):
-            outcome = done.result()
-            outcomes[outcome.name] = outcome
-            finished(outcome)
+    _check_before(folder)
+    work = partial(_outcome, level=level, folder=folder)
+    outcomes = {}
+    for outcome in _one_by_one(names, work, jobs, progress):
+        outcomes[outcome.name] = outcome
+        finished(outcome)
     return [outcomes[name] for name in names]
+
+
+def _one_by_one(
+    names: Sequence[str],
+    work: Callable[[str, Progress], Outcome],
+    jobs: int,
+    progress: Callable[[str, float], None],
+) -> Iterator[Outcome]:
+    """The outcomes as they come."""
+    if jobs == 1:
+        yield from (work(name, partial(progress, name)) for name in names)
+        return
+    for name, outcome in side_by_side(names, work, jobs, progress):
+        died = f"its process died; `muhat study run {name}` shows why."
+        yield outcome or Outcome(name, None, died)
+
+
+def _check_before(folder: Path) -> None:
+    """Refuse before hours of work what would be refused after them."""
+    prepare(folder)
+    require_matplotlib()
 
 
 def write(result: Result, folder: Path, seconds: float) -> dict[str, Any]:
     """Write the files of a result and return the record that is in NAME.json."""
     study, verdict = result.study, result.verdict
-    _prepare(folder)
+    prepare(folder)
     figure = figure_of(result.panels())
     files = {kind: f"{study.name}.{kind}" for kind in ("csv", "svg", "png", "md", "json")}
     record = {
@@ -101,24 +113,16 @@ def write(result: Result, folder: Path, seconds: float) -> dict[str, Any]:
         "versions": versions(),
         "files": files,
     }
-    (folder / files["csv"]).write_text(rows_to_csv(result.rows), encoding="utf-8")
-    (folder / files["svg"]).write_text(svg_of(figure), encoding="utf-8")
-    (folder / files["png"]).write_bytes(png_of(figure))
-    (folder / files["md"]).write_text(_markdown(record), encoding="utf-8")
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    (folder / files["json"]).write_text(text + "\n", encoding="utf-8")
+    contents: dict[str, str | bytes] = {
+        "csv": rows_to_csv(result.rows),
+        "svg": svg_of(figure),
+        "png": png_of(figure),
+        "md": _markdown(record),
+        "json": json.dumps(record, indent=2, ensure_ascii=False) + "\n",
+    }
+    for kind, content in contents.items():
+        put(folder / files[kind], content)
     return record
-
-
-def _prepare(folder: Path) -> None:
-    """Make the folder, or refuse one that cannot be written."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise InvalidInput(f"--out must be a folder that can be written; got {str(folder)!r:.200}.")
 
 
 def versions() -> dict[str, str]:
@@ -132,7 +136,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _outcome(name: str, level: str, folder: Path, progress: Progress | None = None) -> Outcome:
+def _outcome(name: str, progress: Progress, *, level: str, folder: Path) -> Outcome:
     try:
         return Outcome(name, run_study(name, level, folder, progress))
     except MuhatError as error:
@@ -158,7 +162,7 @@ def _markdown(record: dict[str, Any]) -> str:
             "",
             f"*{record['paper']}*",
             "",
-            f"**The paper says:** {record['claim']}",
+            f"**The claim:** {record['claim']}",
             "",
             f"**Reproduced: {record['reproduced']}.** {record['paragraph']}",
             "",

@@ -14,19 +14,16 @@ A module of this room makes one `Study` called STUDY and is listed in `muhat.stu
         verdict=verdict,                   # rows -> Verdict
     )
 
-The contract:
-
 * `measure(settings, progress)` returns tidy rows: a list of dicts with plain cells (text, whole
   numbers, floats, booleans, None). A row need not have every column. Seeds are settings, so that
   the same settings give the same rows, and they are written down with the results. `progress`
   takes the fraction that is done; `tracked(items, progress)` calls it for a loop.
-* Rows go through the CSV before anything reads them (`rows_from_csv(rows_to_csv(rows))`), so
-  that panels and verdict can be made again from the file alone. Hence a text cell must not look
-  like a number; a column of dictionary keys such as "p = 4" is text, 4.0 is a number.
-* `panels(rows)` returns `Panel`s of matplotlib axes with axes' labels and units. The figure puts
-  them side by side; the report shows them one by one, so that each is legible on a telephone.
-* `verdict(rows)` computes "yes", "in part" or "no" from the rows, and a paragraph: what the paper
-  claims, what was measured, whether it reproduced. Every number in it is formatted from rows.
+* Rows go through the CSV before anything reads them, so that panels and verdict can be made again
+  from the file alone. Hence a text cell must not look like a number: "p = 4" is text, 4.0 is not.
+* `panels(rows)` returns `Panel`s of matplotlib axes with labels and units: side by side in the
+  figure, one by one in the report.
+* `verdict(rows)` computes "yes", "in part" or "no" from the rows ("not tested" if they cannot tell)
+  and a paragraph: what was measured, whether it reproduced; its numbers are formatted from rows.
 """
 
 from __future__ import annotations
@@ -35,10 +32,11 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from muhat import _check
+from muhat.ellipsoids.threads import one_thread
 from muhat.errors import InvalidInput
 
 Cell = str | int | float | bool | None
@@ -49,7 +47,7 @@ Progress = Callable[[float], None]
 Item = TypeVar("Item")
 
 LEVELS = ("quick", "full")
-REPRODUCED = ("yes", "in part", "no")
+REPRODUCED = ("yes", "in part", "no", "not tested")
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the claim was reproduced ("yes", "in part", "no"), and a paragraph that says why."""
+    """Whether the claim was reproduced, one of `REPRODUCED`, and a paragraph that says why."""
 
     reproduced: str
     paragraph: str
@@ -85,8 +83,7 @@ class Study:
         measure: (settings, progress) → rows.
         panels: rows → the plots.
         verdict: rows → the verdict.
-        shown_rows: how many rows of the table the report shows; None for all.
-        shown_columns: which columns the report shows; all if empty.
+        shown_rows, shown_columns: what of the table the report shows; None and () for all.
     """
 
     name: str
@@ -99,7 +96,7 @@ class Study:
     panels: Callable[[Rows], list[Panel]]
     verdict: Callable[[Rows], Verdict]
     shown_rows: int | None = 12
-    shown_columns: tuple[str, ...] = field(default=())
+    shown_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if set(self.settings) != set(LEVELS):
@@ -108,7 +105,8 @@ class Study:
     def run(self, level: str = "quick", progress: Progress | None = None) -> Result:
         """Measure; the rows are those that the CSV holds."""
         settings = self.settings[_check.one_of("level", level, LEVELS)]
-        rows = self.measure(settings, progress or (lambda fraction: None))
+        with one_thread():  # studies run side by side, and sums are the same on every machine
+            rows = self.measure(settings, progress or (lambda fraction: None))
         if not rows:
             raise InvalidInput(f"the study {self.name} measured nothing.")
         return Result(self, level, rows_from_csv(rows_to_csv(rows)))

@@ -65,6 +65,7 @@ def _norms(workload: Workload, p: float, settings: Settings) -> Row:
         row["formula"] = queries ** (0.5 + 1 / p)
     if math.isfinite(p):
         privacy = ApproxDP(epsilon=settings["epsilon"], delta=settings["delta"])
+        row["privacy"] = privacy.describe()
         scale = 1 / gaussian_mu(privacy.epsilon, privacy.delta)
         row["error"] = found.expected_error(scale)
         bounds = linear_queries(workload, privacy, p, floor=found.floor)

@@ -40,16 +40,16 @@ def panels(rows: Rows) -> list[Panel]:
             categories=[_order(row["p"]) for row in last],
         ),
         lines(
-            "Errors of running sums under (ε, δ)-DP",
+            f"Errors of running sums under {sums[0]['privacy']}",
             _errors(rows),
             x=length,
-            y="(E‖error‖ₚᵖ)^(1/p), records",
+            y=r"$(\mathrm{E}\,\|\mathrm{error}\|_p^p)^{1/p}$, records",
         ),
         lines(
             "Theorem 1.6: parities (the lines coincide)",
             _parities(rows),
             x="number of bits d",
-            y="γ ÷ m^(1/2 + 1/p), m = C(d, w)",
+            y=r"γ ÷ $m^{1/2+1/p}$, m parities",
             scale="plot",
             columns=4,
         ),
@@ -73,8 +73,8 @@ def _errors(rows: Rows) -> list[Line]:
         chosen = where(rows, kind="prefix", p=p)
         for column, dash, label in (
             ("error", "-", "Gaussian"),
-            ("lower_additive", "--", "bound, additive noise"),
-            ("lower_paper", ":", "the paper's Theorem 2.1"),
+            ("lower_additive", "--", "additive noise, bound"),
+            ("lower_paper", ":", "the same, paper's"),
         ):
             heights = [row[column] for row in chosen]
             sizes = [row["size"] for row in chosen]
@@ -105,8 +105,8 @@ def _moments(rows: Rows) -> list[Line]:
     chosen = where(rows, kind="moment")
     orders = [row["p"] for row in chosen]
     return [
-        Line("Theorem D.1: √min{p, ln 2m}, m = 1", orders, [row["paper"] for row in chosen], 1),
-        Line("(E|z|ᵖ)^(1/p)", orders, [row["counterexample"] for row in chosen], 0),
+        Line("Theorem D.1, m = 1", orders, [row["paper"] for row in chosen], 1),
+        Line(r"$(\mathrm{E}\,|z|^p)^{1/p}$", orders, [r["counterexample"] for r in chosen], 0),
         Line("√(p/e)", orders, [row["growth"] for row in chosen], None, ":"),
     ]
 
@@ -133,15 +133,15 @@ def verdict(rows: Rows) -> Verdict:
     false = width["counterexample"] < 1 and moment["counterexample"] > 2 * moment["paper"]
     return Verdict(
         "in part" if rates and false else "yes" if rates else "no",
-        f"Theorems 1.5 and 1.6 reproduced: γ_(2) of n running sums, optimal to {gap:.0e}, grows by "
-        f"{slope:.4f}·√n for every factor e of n (1/π is {1 / math.pi:.4f}), and γ_(p) of "
-        f"parities is m^(1/2+1/p) to {exact:.0e}. At n = {longest} and p = 2 the paper's tree is "
-        f"{over[PAPER_TREE]:.2f} times the optimum, the tree with least squares {over[TREE]:.3f}, "
-        f"the square root {over[ROOT]:.3f}. Gaussian noise errs {ours:.2f} times what any additive "
-        f"noise must; the constant of the paper's proof is at least {smaller:.0f} times smaller "
-        f"than ours wherever it applies. Not reproduced: Lemma 2.14 says that running "
-        f"sums have least width 2, but at n = {longest} one direction has width "
-        f"{width['counterexample']:.4f}; and Theorem D.1's factor √min(p, ln 2m) is "
-        f"{moment['paper']:.3f} for one query, where the error at p = {moment['p']:g} is "
-        f"{moment['counterexample']:.2f} and grows like √(p/e).",
+        f"Theorems 1.5 and 1.6 {'' if rates else 'not '}reproduced: γ_(2) of n running sums, "
+        f"optimal to {gap:.0e}, grows by {slope:.4f}·√n for every factor e of n (1/π is "
+        f"{1 / math.pi:.4f}), and γ_(p) of parities is m^(1/2+1/p) to {exact:.0e}. At n = "
+        f"{longest} and p = 2 the paper's tree is {over[PAPER_TREE]:.2f} times the optimum, the "
+        f"tree with least squares {over[TREE]:.3f}, the square root {over[ROOT]:.3f}. Gaussian "
+        f"noise errs {ours:.2f} times what any additive noise must; the constant of the paper's "
+        f"proof is at least {smaller:.0f} times smaller than ours wherever it applies. "
+        f"{'Not r' if false else 'R'}eproduced: Lemma 2.14 says that running sums have least width "
+        f"2; at n = {longest} one direction has width {width['counterexample']:.4f}; and Theorem "
+        f"D.1's factor √min(p, ln 2m) is {moment['paper']:.3f} for one query, where the error at "
+        f"p = {moment['p']:g} is {moment['counterexample']:.2f} and grows like √(p/e).",
     )
