@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 import muhat as mh
 from muhat import protocols
 from muhat.protocols import Protocol
+from muhat.studies.samples import SHAPES
 
 RESULTS = Path(__file__).parent / "results" / "protocols.md"
 PURE = mh.PureDP(epsilon=1.0)
@@ -45,7 +46,7 @@ class Way:
 WAYS = (
     Way("local, pure", PURE, protocols.local_mean, {}),
     Way("local, 0.5-zCDP", CONCENTRATED, protocols.local_mean, {}),
-    Way("shuffle, one message", APPROX, protocols.shuffle_mean, {"most_bytes": 64}),
+    Way("shuffle, one message", APPROX, protocols.shuffle_mean, {"most_bytes": 40}),
     Way("shuffle, shares", APPROX, protocols.shuffle_mean, {}),
 )
 
@@ -63,12 +64,18 @@ def main(quick: bool = True, write: bool = False) -> None:
     for line in known_domain(quick):
         lines.append(line)
         print(line, flush=True)
+    places = [UNKNOWN_HEADER]
+    print(f"\nrecords of unknown location, magnitude {MAGNITUDE:g}")
+    print(UNKNOWN_HEADER)
+    for line in unknown_location(quick):
+        places.append(line)
+        print(line, flush=True)
     if write:
-        _write(lines)
+        _write(lines, places)
 
 
 QUICK = ((8, 2000, 10),)
-FULL = ((1, 10_000, 60), (8, 10_000, 60), (8, 100_000, 12), (64, 10_000, 12))
+FULL = ((1, 10_000, 20), (8, 10_000, 10), (32, 10_000, 3))
 """Dimension, number of people, trials."""
 
 
@@ -88,6 +95,50 @@ def known_domain(quick: bool) -> Iterator[str]:
                 f"{made.bytes_per_user:>6} {made.messages_per_user:>8} {stated:>9.2g} "
                 f"{seen.error:>9.2g} {seen.uncertainty:>5.0%} {curator:>9.2g} "
                 f"{stated / curator:>6.3g} {seen.cost:>9.3g}"
+            )
+
+
+MAGNITUDE = 100.0
+UNKNOWN_HEADER = (
+    f"{'shape':<15} {'d':>4} {'n':>7}  {'way':<21} {'promise':<14} {'rounds':>6} {'bytes':>6} "
+    f"{'measured':>9} {'±':>5} {'curator':>9} {'times':>6} {'µs a user':>9}"
+)
+UNKNOWN_QUICK = (("normal + 10", 2, 20_000, 2),)
+UNKNOWN_FULL = (
+    ("normal + 10", 1, 20_000, 4),
+    ("normal + 10", 8, 20_000, 3),
+    ("lognormal", 8, 20_000, 3),
+)
+PLACES = (
+    Way("local chain", PURE, protocols.local_mean, {}),
+    Way("local, three rounds", PURE, protocols.local_mean, {"mechanism": "local-three-rounds"}),
+    Way("shuffle chain", APPROX, protocols.shuffle_mean, {}),
+)
+
+
+def unknown_location(quick: bool) -> Iterator[str]:
+    """Records in Reals: what is measured, beside a curator's chain with the same promise."""
+    for name, dim, n, trials in UNKNOWN_QUICK if quick else UNKNOWN_FULL:
+        reals = mh.Reals(dim, MAGNITUDE)
+        people = SHAPES[name].draw(np.random.default_rng(dim), n, dim)
+        truth = people.mean(axis=0)
+        for way in PLACES:
+            made = way.protocol(domain=reals, n=n, privacy=way.privacy, **way.options)
+            squares = [
+                np.sum((mh.mean(people, domain=reals, privacy=way.privacy).value - truth) ** 2)
+                for _ in range(2 * trials)
+            ]
+            curator = math.sqrt(np.mean(squares))
+            rounds: list[Protocol] = []
+            protocols.simulate(made, people, watch=rounds.append)
+            seen = measure(made, people, trials)
+            bytes_sent = max(one.bytes_per_user for one in rounds)
+            if made.model == "shuffle":
+                bytes_sent = sum(one.bytes_per_user for one in rounds)
+            yield (
+                f"{name:<15} {dim:>4} {n:>7}  {way.name:<21} {way.privacy.describe():<14} "
+                f"{len(rounds):>6} {bytes_sent:>6} {seen.error:>9.2g} {seen.uncertainty:>5.0%} "
+                f"{curator:>9.2g} {seen.error / curator:>6.3g} {seen.cost:>9.3g}"
             )
 
 
@@ -121,7 +172,14 @@ the same promise if somebody may hold the records, and `times` is stated beside 
 """
 
 
-def _write(known: list[str]) -> None:
+ABOUT_PLACES = f"""\
+Only a magnitude of {MAGNITUDE:g} is public. `curator` is muhat's chain with all records in one
+place, measured too. In the local model a person is asked in one of the rounds, in the shuffle model
+in all of them; `bytes` are what a person sends at most.
+"""
+
+
+def _write(known: list[str], places: list[str]) -> None:
     versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     parts = [
         "# Means without a trusted curator\n",
@@ -129,6 +187,9 @@ def _write(known: list[str]) -> None:
         ABOUT,
         "## Records in a ball of radius 1\n",
         "\n".join(["```", *known, "```\n"]),
+        "## Records of unknown location\n",
+        ABOUT_PLACES,
+        "\n".join(["```", *places, "```\n"]),
     ]
     RESULTS.write_text("\n".join(parts))
 

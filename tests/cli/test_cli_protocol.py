@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -70,7 +71,6 @@ def test_a_description_is_shown_in_words(tmp_path):
     text = run("show", first).stdout
     assert "Round 1, local model" in text
     assert "nobody" in text
-    assert str(len(json.loads(first.read_text())))  # it is JSON
 
 
 def test_a_simulation_runs_every_row_as_a_person(people):
@@ -119,3 +119,91 @@ def test_wrong_records_and_files_are_refused_without_quoting_them(tmp_path):
     assert "0 of 400 planned users" in run("server", first, empty, code=2).stderr
     assert "cannot be read" in run("server", first, tmp_path / "none.bin", code=2).stderr
     assert "not the JSON of a protocol" in run("show", empty, code=2).stderr
+
+
+def test_a_record_that_is_typed_into_a_pipe_is_not_on_the_command_line(tmp_path):
+    first = new(tmp_path, *AGE, *EPSILON, n=1)
+    message = run("client", first, "--record", "-", stdin="41.5\n").stdout_bytes
+    assert "1 taken" in run("server", first, stdin=message).stderr
+    done = run("client", first, "--record", "-", stdin="secret77\n", code=2)
+    assert "secret77" not in done.output
+
+
+def test_a_device_says_which_rounds_it_has_answered(tmp_path):
+    first = new(tmp_path, *AGE, *EPSILON, n=1)
+    record = ("--record", "41.5")
+    done = run("client", first, *record, "--answered", first, code=2)
+    assert "one round and no other" in done.stderr
+    other = tmp_path / "other.json"
+    run("new", "--bounds", "age=0:9", *EPSILON, "--n", "5", "--out", other)
+    assert "same protocol" in run("client", first, *record, "--answered", other, code=2).stderr
+
+
+def test_a_mistake_does_not_cost_the_file_that_was_there(tmp_path, people):
+    first = new(tmp_path, *AGE, *EPSILON)
+    kept = tmp_path / "kept.bin"
+    kept.write_bytes(b"precious")
+    run("client", first, people, "--columns", "wage", "--out", kept, code=2)
+    run("client", first, tmp_path / "nowhere.csv", "--out", kept, code=2)
+    run("shuffle", first, tmp_path / "nowhere.bin", "--out", kept, code=2)
+    assert kept.read_bytes() == b"precious"
+
+
+def test_a_full_disk_and_a_failing_one_are_one_sentence(tmp_path, people, monkeypatch):
+    def fails(*_):
+        raise OSError(28, "No space left on device")
+
+    first, messages = new(tmp_path, *AGE, *EPSILON), tmp_path / "messages.bin"
+    run("client", first, people, "--out", messages)
+    monkeypatch.setattr("muhat.protocols.frames.write_messages", fails)
+    monkeypatch.setattr("muhat.protocols.frames.read_messages", fails)
+    written = run("client", first, people, "--out", messages, code=2).stderr
+    assert written == f"Error: {messages} cannot be written.\n"
+    assert "standard output cannot be written" in run("client", first, people, code=2).stderr
+    assert "standard input cannot be read" in run("server", first, code=2, stdin=b"").stderr
+
+
+def test_a_reader_that_leaves_early_is_no_mistake(tmp_path, people, monkeypatch):
+    def leaves(*_):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    first = new(tmp_path, *AGE, *EPSILON)
+    monkeypatch.setattr("muhat.protocols.frames.write_messages", leaves)
+    assert run("client", first, people, code=1).stderr == ""
+
+
+def test_a_description_without_an_end_is_not_read_to_the_end(tmp_path, monkeypatch):
+    first = new(tmp_path, *AGE, *EPSILON)
+    monkeypatch.setattr("muhat.protocols.frames.LONGEST", 50)
+    monkeypatch.setattr("muhat.protocols.protocol.LONGEST", 50)
+    assert "at most 50 characters long; got 51" in run("show", first, code=2).stderr
+
+
+def test_a_description_of_another_version_is_named(tmp_path):
+    first = new(tmp_path, *AGE, *EPSILON)
+    first.write_text(first.read_text().replace("muhat.protocol/1", "muhat.protocol/9"))
+    said = "the text has schema 'muhat.protocol/9'; muhat.protocol/1 is read"
+    assert said in run("show", first, code=2).stderr
+
+
+def test_messages_of_another_round_or_of_any_length_are_counted_and_left_out(tmp_path, people):
+    first, messages = new(tmp_path, *AGE, *EPSILON), tmp_path / "messages.bin"
+    run("client", first, people, "--out", messages)
+    with messages.open("ab") as stream:
+        for length in (0, 5, 1000, 1 << 22):
+            stream.write(struct.pack("<I", length) + bytes(length))
+    done = run("server", first, messages)
+    assert "400 taken, rejected: 2 too short, 2 oversized" in done.stderr
+
+
+def test_the_shuffler_as_a_program(tmp_path, people):
+    first = tmp_path / "round1.json"
+    run(
+        "new", *AGE, *EPSILON, "--delta", "1e-6", "--model", "shuffle", "--n", "400", "--out", first
+    )
+    sent = run("client", first, people).stdout_bytes
+    mixed = run("shuffle", first, stdin=sent).stdout_bytes
+    assert len(mixed) == len(sent)
+    assert json.loads(run("server", first, "--json", stdin=mixed).stdout)["n"] == 400
+    few = run("shuffle", first, stdin=sent[: len(sent) // 2], code=2)
+    assert "needed to hide among" in few.stderr

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import traceback
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import muhat as mh
 from muhat import protocols
+from muhat.protocols.allowance import Allowance
+from muhat.protocols.share_randomizer import ShareRandomizer
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_record_is_a_number_or_a_list_of_numbers():
     line = protocols.local_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1.0))
     plane = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
@@ -18,20 +25,35 @@ def test_a_record_is_a_number_or_a_list_of_numbers():
         [0.1, None],
         (1e308, -1e308),
         np.array([np.inf, np.nan]),
-        [10**400 // 10**390, 1],
+        np.array([np.longdouble("1e4000"), 1]),
+        [10**400, -(10**400)],
+        [Fraction(10**400, 3), Decimal("sNaN")],
+        [True, np.bool_(False)],
+        np.array([3, 4], np.uint8),
     ):
         assert len(plane.client().randomize(record)) == plane.bytes_per_user
 
 
 @pytest.mark.parametrize(
     "record",
-    ["0.987654", ["0.987654x", 1], [0.987654], [0.987654] * 3, [[0.987654, 1]], [], [10**400, 1]],
+    [
+        *("0.987654", b"0.987654", ["0.987654", "1"], ["0.987654x", 1], [None, "0.987654"]),
+        *([0.987654], [0.987654] * 3, [[0.987654, 1]], 0.987654, None, [], [[0.987654], [1, 2]]),
+        *([0.987654j, 1], np.array([0.987654j, 1]), {0.987654: 1}, {0.987654, 1}, [[0.987654], 1]),
+        *(
+            np.array(["2000-09-08", "2000-07-06"], "datetime64[D]"),
+            [np.datetime64("1987-06-05"), 1],
+        ),
+        np.ma.masked_array([0.987654, 1.0], [True, False]),
+    ],
+    ids=repr,
 )
+@pytest.mark.filterwarnings("error")
 def test_a_wrong_record_is_refused_without_a_word_of_it(record):
     protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
     with pytest.raises(mh.InvalidInput, match="record") as caught:
         protocol.client().randomize(record)
-    assert "987654" not in str(caught.value)
+    assert "9876" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
@@ -56,3 +78,71 @@ def test_what_is_missing_counts_as_the_centre_and_what_is_outside_is_clipped():
     release = server.finish()
     # 6 standard errors: P < 2e-9 for each of two.
     assert (np.abs(release.value - [1, 30]) < 6 * release.standard_error).all()
+
+
+def test_many_records_are_rows_and_a_table_of_the_wrong_width_is_refused():
+    plane = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0)).client()
+    line = protocols.local_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1.0)).client()
+    assert len(plane.randomize_many([[1, None], [2, 3]])) == 2
+    assert len(line.randomize_many([1, 2, 3])) == len(line.randomize_many([[1], [2], [3]])) == 3
+    assert line.randomize_many([]) == plane.randomize_many(np.empty((0, 2))) == []
+    for wrong in ([1, 2], [[1, 2, 3]], np.zeros((1, 1, 2)), 3.0):
+        with pytest.raises(mh.InvalidInput, match="rows of 2 numbers"):
+            plane.randomize_many(wrong)
+
+
+def test_every_kind_of_domain_takes_hostile_records():
+    hostile = [0.0, -0.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan, 2.0**63, 1e-310]
+    domains = [
+        mh.Ball(1e139, dim=2),
+        mh.Ball(1e-139, dim=2),
+        mh.Ball(1e-3, dim=2, center=[1e12, 0]),
+        mh.Box([0, 1e6], [1e-100, 1e6 + 1e-3]),
+        mh.Simplex(dim=2),
+        mh.Points(np.array([[0.0, 3.0], [1.0, 3.0]])),
+        mh.LpBall(p=1, radius=1.0, dim=2),
+        np.array([[1.0, 2.0], [0.0, 1.0]]) @ mh.Ball(1.0, dim=2),
+    ]
+    records = np.array([[a, b] for a in hostile for b in hostile])
+    for domain in domains:
+        for promise in (mh.PureDP(epsilon=1.0), mh.ZCDP(rho=0.5)):
+            protocol = protocols.local_mean(domain=domain, n=100, privacy=promise)
+            server = protocol.server()
+            assert server.take(protocol.client().randomize_many(records)).accepted == 100
+            release = server.finish()
+            assert np.isfinite(release.value).all()
+            assert np.isfinite(release.standard_error).all()
+
+
+def test_a_device_of_the_local_model_answers_one_round_and_no_other():
+    protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
+    other = protocols.local_mean(domain=mh.Ball(2.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
+    with pytest.raises(mh.InvalidInput, match="one round and no other"):
+        protocol.client(answered=[protocol])
+    with pytest.raises(mh.InvalidInput, match="same protocol"):
+        protocol.client(answered=[other])
+
+
+def test_rounds_of_the_shuffle_model_are_answered_as_far_as_the_promise_reaches():
+    promise = mh.ApproxDP(epsilon=1.0, delta=1e-6)
+    first = protocols.shuffle_mean(domain=mh.Ball(1.0, dim=2), n=200, privacy=promise)
+    with pytest.raises(mh.InvalidInput, match="together they take 2 times the promise"):
+        first.client(answered=[first])
+
+    def part(share: Fraction) -> protocols.Protocol:
+        randomizer = ShareRandomizer.of_domain(
+            first.estimator.domain,
+            Allowance(promise, share),
+            honest=first.minimum,
+            users=first.users,
+        )
+        return protocols.Protocol(first.estimator, randomizer, first.users, first.minimum)
+
+    third, half = part(Fraction(1, 3)), part(Fraction(1, 2))
+    assert "takes 0.33" in third.describe()
+    half.client(answered=[half])
+    third.client(answered=iter([half]))
+    # Whatever a description says about the rounds before it: these are the ones that count.
+    for answered in ([half, half], [third, half], [first]):
+        with pytest.raises(mh.InvalidInput, match="do not keep"):
+            half.client(answered=answered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -152,6 +154,89 @@ def test_fuzzed_messages_never_stop_a_server(protocol, messages):
     assert intake.accepted + sum(intake.rejected.values()) == 100_000
     assert server.users <= N
     assert np.isfinite(server.finish().value).all()
+
+
+def test_what_is_too_long_is_not_held(protocol, messages):
+    server = protocol.server()
+    tracemalloc.start()
+    intake = server.take(bytes(1 << 22) for _ in range(64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert intake.rejected == {"oversized": 64}
+    assert peak < 1 << 24  # 64 of them have 2^28 bytes
+
+
+def test_a_flood_of_replays_takes_no_memory(protocol, messages):
+    server = protocol.server()
+    server.take(messages)
+    for _ in range(100):
+        server.take(messages[0])
+    assert len(server._payloads) == 1
+
+
+def test_a_server_merged_with_itself_stays_what_it_is(protocol, messages):
+    server = protocol.server()
+    server.take(messages[:20])
+    server.take(messages[20:])
+    server.merge(server)
+    assert server.users == N
+    assert server.rejected == {"replayed": N}
+
+
+def test_messages_of_one_nonce_count_once_whatever_they_say(protocol, messages):
+    other = messages[0][:HEADER_BYTES] + messages[1][HEADER_BYTES:]
+    first, second = protocol.server(), protocol.server()
+    first.take([messages[0], other])
+    second.take([other])
+    first.merge(second)
+    assert first.rejected == {"replayed": 2}
+    assert first.received().payloads.tobytes() == messages[0][HEADER_BYTES:]
+
+
+def test_a_state_that_somebody_made_up_is_read_as_carefully_as_messages(protocol, messages):
+    good = protocol.server()
+    good.take(messages[:5])
+    start, body = good.state()[:9], bytearray(good.state()[41:])
+    counts = 32 + 8  # behind the digest and the number of users
+
+    def forged(changed):
+        return start + hashlib.sha256(changed).digest() + bytes(changed)
+
+    assert protocol.server(forged(body)).users == 5
+    body[counts : counts + 8] = b"\xff" * 8  # rejected messages, as many as there can be
+    server = protocol.server(forged(body))
+    server.restore(forged(body))
+    assert protocol.server(server.state()).users == 5
+    body[32:40] = b"\xff" * 8
+    with pytest.raises(mh.InvalidInput, match="damaged"):
+        protocol.server(forged(body))
+    impossible = bytearray(good.state()[41:])
+    impossible[-12:] = b"\xff\xff\xff\x7f" * 3
+    assert protocol.server(forged(impossible)).rejected == {"an impossible payload": 1}
+    with pytest.raises(mh.InvalidInput, match="damaged"):
+        protocol.server(forged(b"short"))
+
+
+def test_a_state_holds_no_more_people_than_were_planned(protocol, messages):
+    crowd = protocol.client().randomize_many(np.zeros((3 * N, 3)))
+    servers = [protocol.server() for _ in range(3)]
+    for index, server in enumerate(servers):
+        server.take(crowd[index::3])
+        servers[0].merge(server)
+    assert servers[0].users == N
+    assert servers[0].rejected == {"replayed": N, "more messages than users": 2 * N}
+
+
+@pytest.mark.parametrize("state", ["text", 3, [b"MHSERVER1"], {}])
+def test_a_state_that_is_not_bytes_is_refused(protocol, state):
+    with pytest.raises(mh.InvalidInput, match="state must be bytes"):
+        protocol.server(state)
+
+
+def test_only_collectors_of_one_kind_are_merged(protocol):
+    for other in (protocol.shuffler(), protocol, None, b""):
+        with pytest.raises(mh.InvalidInput, match="Server merges with another one"):
+            protocol.server().merge(other)
 
 
 def test_take_refuses_what_is_not_a_collection(protocol):

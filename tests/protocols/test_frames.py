@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from muhat.protocols.frames import LONGEST, read_messages, write_messages
+from muhat.protocols.frames import read_messages, write_messages
 
 
 def test_messages_come_back_as_they_were_written():
@@ -28,9 +28,17 @@ def test_a_file_that_ends_too_early_gives_an_empty_message():
         assert found[1:] in ([b""], [])
 
 
-def test_a_message_too_long_to_be_one_is_skipped():
-    body = struct.pack("<I", LONGEST + 1) + bytes(LONGEST + 1) + struct.pack("<I", 2) + b"ok"
-    assert list(read_messages(io.BytesIO(body))) == [b"", b"ok"]
+def test_of_a_message_that_is_too_long_the_beginning_is_held_and_the_rest_skipped():
+    for length in (11, 1000, 1 << 22):
+        body = struct.pack("<I", length) + bytes(length) + struct.pack("<I", 2) + b"ok"
+        assert list(read_messages(io.BytesIO(body), longest=10)) == [bytes(11), b"ok"]
+
+
+def test_a_length_that_promises_more_than_there_is_costs_nothing():
+    body = struct.pack("<I", (1 << 32) - 1) + b"short"
+    assert list(read_messages(io.BytesIO(body))) == [b""]
+    # Just as long as a message would be: it is not taken for one.
+    assert list(read_messages(io.BytesIO(struct.pack("<I", 20) + bytes(10)), longest=50)) == [b""]
 
 
 @pytest.mark.parametrize("seed", range(20))

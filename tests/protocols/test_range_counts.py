@@ -96,12 +96,12 @@ def test_a_wrong_attenuation_and_a_wrong_variance_are_caught():
     )[:, 1:-1]  # fmt: skip
     far = np.abs(errors.mean(axis=0)) / (errors.std(axis=0) / np.sqrt(200))
     assert far.max() > 2 * ERRORS
-    errors, shares = repeated_errors(randomizer, POPULATIONS["even"].astype(float), 400)
+    errors, shares = repeated_errors(randomizer, POPULATIONS["even"].astype(float), 1600)
     one_bit = prefix_variance(
         randomizer.tree, SCHEMES[0][0], SCHEMES[0][1], 1000 * SCHEMES[0][0].chances, shares
     )[1:-1]
     squares = (errors**2 / one_bit).mean(axis=1)
-    assert abs(squares.mean() - 1) > 1.3 * ERRORS * squares.std() / 20
+    assert abs(squares.mean() - 1) > 1.3 * ERRORS * squares.std() / 40
 
 
 @pytest.mark.parametrize(

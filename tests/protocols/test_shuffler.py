@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,43 @@ def test_messages_are_handed_on_once(protocol, messages):
         shuffler.mixed()
     with pytest.raises(mh.InvalidInput, match="already"):
         shuffler.take(messages)
+
+
+def test_after_they_were_handed_on_no_way_leads_to_the_messages(protocol, messages):
+    shuffler, late = protocol.shuffler(), protocol.shuffler()
+    shuffler.take(messages)
+    saved = shuffler.state()
+    shuffler.mixed()
+    late.take(messages[:3])
+    for attempt in (
+        shuffler.state,
+        shuffler.received,
+        lambda: shuffler.merge(late),
+        lambda: late.merge(shuffler),
+        lambda: shuffler.restore(saved),
+    ):
+        with pytest.raises(mh.InvalidInput, match="already"):
+            attempt()
+    assert late.users == 3
+
+
+def test_a_server_does_not_take_what_a_shuffler_has_not_mixed(protocol, messages):
+    shuffler, server = protocol.shuffler(), protocol.server()
+    shuffler.take(messages)
+    with pytest.raises(mh.InvalidInput, match="Server"):
+        server.merge(shuffler)
+    with pytest.raises(mh.InvalidInput, match="not that of a Server"):
+        server.restore(shuffler.state())
+    assert protocol.shuffler().restore(shuffler.state()).users == N
+    assert server.users == 0
+
+
+def test_shufflers_in_several_processes_mix_as_one(protocol, messages):
+    first, second = protocol.shuffler(), protocol.shuffler()
+    first.take(messages[:120])
+    second.take(messages[80:])
+    first.merge(protocol.shuffler().restore(second.state()))
+    assert len(first.mixed()) == N
 
 
 def test_too_few_people_to_hide_among_are_not_handed_on(protocol, messages):
@@ -102,6 +141,31 @@ def test_a_description_with_less_noise_than_promised_is_refused(protocol):
         assert old in text
         with pytest.raises(mh.InvalidInput):
             Protocol.from_json(text.replace(old, new))
+
+
+def test_shares_of_several_parts_are_mixed_and_need_their_people_like_those_of_one(protocol):
+    fields = json.loads(protocol.to_json())
+    shares = {name: value for name, value in fields["randomizer"].items() if name != "kind"}
+    fields["randomizer"] = {"kind": "joint", "parts": [shares]}
+    joint = Protocol.from_json(json.dumps(fields))
+    sent = joint.client().randomize_many(np.full((N, 2), 0.3))
+    shuffler = joint.shuffler()
+    shuffler.take(sent)
+    assert not {message[28:] for message in sent} & {message[28:] for message in shuffler.mixed()}
+    with pytest.raises(mh.InvalidInput, match="do not keep"):
+        Protocol.from_json(json.dumps({**fields, "minimum": 149}))
+    local = json.loads(
+        protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=N, privacy=PROMISE).to_json()
+    )
+    for unmixed in (fields["randomizer"], {"kind": "shares", **shares}):
+        with pytest.raises(mh.InvalidInput, match="do not keep"):
+            Protocol.from_json(json.dumps({**local, "randomizer": unmixed}))
+
+
+def test_a_route_that_cannot_be_taken_leaves_the_other():
+    promise = mh.ApproxDP(epsilon=1e-6, delta=1e-300)  # more shares than there may be
+    found = protocols.shuffle_mean(domain=mh.Ball(1.0, dim=2), n=50, privacy=promise)
+    assert found.randomizer.kind == "cap"
 
 
 def test_a_single_message_is_short_and_as_loud_as_the_crowd_allows():

@@ -111,4 +111,5 @@ def test_a_bad_set_is_refused(onto, expected):
 
 
 def test_every_mechanism_for_a_public_domain_is_known_as_one():
-    assert set(PUBLIC_DOMAIN) == {*PURE, *NORMAL, "smooth"}
+    protocols = {"local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"}
+    assert set(PUBLIC_DOMAIN) == {*PURE, *NORMAL, "smooth", *protocols}

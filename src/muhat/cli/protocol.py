@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -85,22 +86,36 @@ def show(description: str) -> None:
 )
 @click.argument("description")
 @click.argument("files", nargs=-1)
-@click.option("--record", metavar="X1,X2,…", help="One person's record.")
+@click.option(
+    "--record",
+    metavar="X1,X2,…",
+    help="One person's record; - is read from standard input, which no shell remembers.",
+)
+@click.option(
+    "--answered", multiple=True, metavar="FILE", help="A round that was answered before; each."
+)
 @click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
 @click.option("--out", default="-", help="Where to write messages; standard output.")
 def client(
-    description: str, files: tuple[str, ...], record: str | None, columns: str | None, out: str
+    description: str,
+    files: tuple[str, ...],
+    record: str | None,
+    answered: tuple[str, ...],
+    columns: str | None,
+    out: str,
 ) -> None:
     """Turn one RECORD, or every row of FILES, into a message, as a device does."""
     from muhat.protocols.simulation import messages_of
 
     round_ = read_description(description)
+    device = round_.client(read_description(path) for path in answered)
     if (record is None) == (not files):
         raise InvalidInput("give one --record, or files with one record a row.")
     if record is not None:
-        messages: Iterable[bytes] = [round_.client().randomize(_numbers(record))]
+        typed = sys.stdin.readline() if record == "-" else record
+        messages: Iterable[bytes] = [device.randomize(_numbers(typed))]
     else:
-        messages = messages_of(round_, data_from(files), column_names(columns))
+        messages = messages_of(device, data_from(files), column_names(columns))
     write_all(out, messages)
 
 
@@ -110,8 +125,9 @@ def client(
 @click.option("--out", default="-", help="Where to write the mixed messages; standard output.")
 def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
     """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose."""
-    shuffler = read_description(description).shuffler()
-    for messages in messages_in(files):
+    round_ = read_description(description)
+    shuffler = round_.shuffler()
+    for messages in messages_in(files, round_):
         click.echo(str(shuffler.take(messages)), err=True)
     write_all(out, shuffler.mixed())
 
@@ -127,8 +143,9 @@ def server(description: str, files: tuple[str, ...], following: str, as_json: bo
     """Take the messages of FILES (or of standard input) and close the round."""
     from muhat.protocols import Protocol
 
-    collector = read_description(description).server()
-    for messages in messages_in(files):
+    round_ = read_description(description)
+    collector = round_.server()
+    for messages in messages_in(files, round_):
         click.echo(str(collector.take(messages)), err=True)
     result = collector.finish()
     if isinstance(result, Protocol):

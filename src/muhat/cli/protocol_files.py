@@ -3,64 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from muhat.protocols import Protocol
+    from muhat.protocols import CountedQuantiles, Protocol
     from muhat.release.release import Release
 
 
 def read_description(path: str) -> Protocol:
     """The protocol that a file describes."""
     from muhat.protocols import Protocol
+    from muhat.protocols.frames import LONGEST
 
     try:
         with click.open_file(path, encoding="utf-8") as stream:
-            text = stream.read()
+            text = stream.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError):
-        raise InvalidInput(f"{path} cannot be read as a protocol's description.") from None
+        name = _name(path, "input")
+        raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
     return Protocol.from_json(text)
 
 
 def write_description(path: str, protocol: Protocol) -> None:
     """A description to a file, and in words to the terminal."""
-    try:
-        with click.open_file(path, "w", encoding="utf-8") as stream:
-            stream.write(protocol.to_json() + "\n")
-    except OSError:
-        raise InvalidInput(f"{path} cannot be written.") from None
+    text = protocol.to_json() + "\n"
+    with _writing(path), click.open_file(path, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
     click.echo(protocol.describe(), err=True)
 
 
-def messages_in(paths: tuple[str, ...]) -> Iterator[Iterator[bytes]]:
-    """The messages of every file, or of standard input."""
-    from muhat.protocols.frames import read_messages
-
+def messages_in(paths: tuple[str, ...], protocol: Protocol) -> Iterator[Iterator[bytes]]:
+    """The messages of every file, or of standard input; of none more than the protocol allows."""
     for path in paths or ("-",):
         try:
-            stream: Any = click.open_file(path, "rb")
+            stream = click.open_file(path, "rb")
         except OSError:
             raise InvalidInput(f"{path} cannot be read.") from None
         with stream:
-            yield read_messages(stream)
+            yield _read(path, stream, protocol.bytes_per_user)
+
+
+def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
+    from muhat.protocols.frames import read_messages
+
+    try:
+        yield from read_messages(stream, longest)
+    except OSError:
+        raise InvalidInput(f"{_name(path, 'input')} cannot be read.") from None
 
 
 def write_all(path: str, messages: Iterable[bytes]) -> None:
-    """Messages to a file, or to standard output."""
+    """Messages to a file, or to standard output; a file is not touched before there is one."""
     from muhat.protocols.frames import write_messages
 
+    left = iter(messages)
+    first = list(islice(left, 1))
+    with _writing(path), click.open_file(path, "wb") as stream:
+        write_messages(stream, chain(first, left))
+        stream.flush()
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """One sentence if it fails; a reader that leaves early is no mistake."""
     try:
-        stream: Any = click.open_file(path, "wb")
+        yield
+    except BrokenPipeError:
+        raise
     except OSError:
-        raise InvalidInput(f"{path} cannot be written.") from None
-    with stream:
-        write_messages(stream, messages)
+        raise InvalidInput(f"{_name(path, 'output')} cannot be written.") from None
 
 
-def show_release(release: Release, as_json: bool) -> None:
+def _name(path: str, stream: str) -> str:
+    return f"standard {stream}" if path == "-" else path
+
+
+def show_release(release: Release | CountedQuantiles, as_json: bool) -> None:
     """The result, for people or for programs."""
     click.echo(release.to_json() if as_json else repr(release))

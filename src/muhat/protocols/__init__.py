@@ -13,17 +13,22 @@ from muhat.protocols.client import Client
 from muhat.protocols.collector import Intake
 from muhat.protocols.planners import local_mean, shuffle_mean
 from muhat.protocols.protocol import Protocol
+from muhat.protocols.quantile_protocols import local_quantile, shuffle_quantile
+from muhat.protocols.quantile_result import CountedQuantiles
 from muhat.protocols.server import Server
 from muhat.protocols.shuffler import Shuffler
 from muhat.protocols.simulation import simulate
 
 __all__ = [
     "Client",
+    "CountedQuantiles",
     "Intake",
     "Protocol",
     "Server",
     "Shuffler",
     "local_mean",
+    "local_quantile",
     "shuffle_mean",
+    "shuffle_quantile",
     "simulate",
 ]

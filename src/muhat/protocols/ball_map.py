@@ -82,12 +82,6 @@ class BallMap:
         """The number of coordinates of a record."""
         return self._source.domain.record_dim
 
-    @property
-    def matrix(self) -> Matrix:
-        """axes·axesᵀ, of shape (d, d)."""
-        is_diagonal = self.axes.ndim == 1
-        return np.asarray(np.diag(self.axes**2) if is_diagonal else self.axes @ self.axes.T)
-
     @cached_property
     def squares(self) -> Vector:
         """The squares of the half-axes, of shape (r,)."""

@@ -23,6 +23,8 @@ from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
 from muhat.noise.entropy import WORD_BITS, Words, system_words
+from muhat.noise.law import LAWS
+from muhat.noise.spread import Spread
 from muhat.privacy import PureDP
 from muhat.protocols.ball_map import BallMap
 from muhat.protocols.cap_choice import Moments, best_cap, gain, moments
@@ -154,22 +156,29 @@ class CapRandomizer:
         return self.map.point(total / (len(indices) * self.moments.shrinkage))
 
     def covariance(self, n: int) -> Floats:
-        """A bound in every direction on the covariance of the mean, of shape (d, d).
+        """That of `spread(n)`: see `MeanRandomizer`."""
+        return self.spread(n).covariance
+
+    def spread(self, n: int) -> Spread:
+        """A bound in every direction on the covariance of the mean.
 
         With m = 1/(rγ²) and e = E s²/γ² − m, a record at distance t from the centre in the
         direction u has the covariance m·I + t·e·(uuᵀ − (I − uuᵀ)/(r − 1)) − t²·uuᵀ, mapped by
         the axes. It is at most m + max over t of (te − t²).
         """
-        base, excess = self._spread
+        base, excess = self._variances
         largest = base + (excess * excess / 4 if excess < 2 else excess - 1)
-        return np.asarray(self.map.matrix * (largest / _check.count("n", n)))
+        axes = self.map.axes * math.sqrt(largest / _check.count("n", n))
+        if axes.ndim == 1:
+            return Spread(LAWS["normal"], self.map.rank, axes)
+        return Spread(LAWS["normal"], self.map.rank, np.linalg.norm(axes, axis=1), axes)
 
     def expected_error(self, n: int) -> float:
         """At most this root mean square ℓ₂ error, whatever the records; √tr covariance(n) is more.
 
         Records in the centre of a ball attain it: radius/(γ√n).
         """
-        base, excess = self._spread
+        base, excess = self._variances
         squares = self.map.squares
         rank, total, longest = len(squares), math.fsum(squares.tolist()), float(squares.max())
         # Of tr = m·Σℓ² + t·e·(rΛ − Σℓ²)/(r − 1) − t²·Λ, Λ = Σ(ℓu)², the worst is the longest axis.
@@ -213,8 +222,8 @@ class CapRandomizer:
         )
 
     @cached_property
-    def _spread(self) -> tuple[float, float]:
-        """m and e of `covariance`."""
+    def _variances(self) -> tuple[float, float]:
+        """m and e of `spread`."""
         shrinkage, second = self.moments
         base = 1 / (self.codebook.dim * shrinkage**2)
         return base, second / shrinkage**2 - base

@@ -1,7 +1,8 @@
 """What collects people's messages: in any order, in batches, in any number of processes.
 
 A collector holds the messages it has taken, each once, so that states merge whatever arrived
-twice, and what comes of them depends on the set of messages alone.
+twice, and what comes of them depends on the set of messages alone. Only where two messages have
+the same nonce, or more people have answered than were planned, do those count that came first.
 """
 
 from __future__ import annotations
@@ -11,19 +12,21 @@ import struct
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from muhat.errors import InvalidInput
-from muhat.protocols.messages import LABEL_BYTES, Rejection, blocks, unpack
+from muhat.protocols.messages import Rejection, batches
 from muhat.protocols.randomizer import NONCE_BYTES, Bytes
 
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol
 
-_STATE = b"MHSTATE1"
+_DIGEST_BYTES = 32
 _COUNTS = f"<Q{len(Rejection)}Q"
+_FIXED_BYTES = _DIGEST_BYTES + struct.calcsize(_COUNTS)
+_MOST_COUNTED = (1 << 63) - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +57,9 @@ class Intake:
 class Collector:
     """The messages of one round, each from another person."""
 
+    _state_begins: ClassVar[bytes]
+    """What tells a server's state from a shuffler's: mixed messages from those that are not."""
+
     def __init__(self, protocol: Protocol) -> None:
         self.protocol = protocol
         self._seen: set[bytes] = set()
@@ -69,7 +75,7 @@ class Collector:
     @property
     def rejected(self) -> dict[str, int]:
         """How many messages were not taken, by reason."""
-        return {str(reason): count for reason, count in self._rejected.items() if count}
+        return _reasons(self._rejected)
 
     def take(self, messages: Iterable[bytes] | bytes) -> Intake:
         """Take messages, one or many. What is wrong with one never stops the others."""
@@ -78,28 +84,31 @@ class Collector:
         if not isinstance(messages, Iterable):
             raise InvalidInput("messages must be bytes, or many of them.")
         before, rejected = self.users, Counter[Rejection]()
-        for block in blocks(messages):
-            start, size = self.protocol.label, self.protocol.randomizer.payload_bytes
-            self._add(*unpack(block, start, size, rejected), rejected)
+        start, size = self.protocol.label, self.protocol.randomizer.payload_bytes
+        for nonces, payloads in batches(messages, start, size, rejected):
+            self._add(nonces, payloads, rejected)
         self._rejected += rejected
-        reasons = {str(reason): count for reason, count in rejected.items() if count}
-        return Intake(self.users - before, reasons)
+        return Intake(self.users - before, _reasons(rejected))
 
     def merge(self, other: Self) -> None:
         """Take what another one of the same round has taken."""
-        if other.protocol.label != self.protocol.label:
+        if type(other) is not type(self):
+            raise InvalidInput(
+                f"a {type(self).__name__} merges with another one; got {type(other).__name__}."
+            )
+        if other.protocol.digest != self.protocol.digest:
             raise InvalidInput("messages of different protocols or rounds cannot be merged.")
-        rejected = Counter(other._rejected)
-        for nonces, payloads in zip(other._nonces, other._payloads, strict=True):
-            self._add(nonces, payloads, rejected)
+        held, rejected = other.received(), Counter(other._rejected)
+        self._add(held.nonces, held.payloads, rejected)
         self._rejected += rejected
 
     def state(self) -> bytes:
         """Everything that is held, to be saved or sent on; `restore` goes on from it."""
         held = self.received()
-        counts = struct.pack(_COUNTS, held.users, *(self._rejected[reason] for reason in Rejection))
-        body = self.protocol.label + counts + held.nonces.tobytes() + held.payloads.tobytes()
-        return _STATE + hashlib.sha256(body).digest() + body
+        counts = [min(self._rejected[reason], _MOST_COUNTED) for reason in Rejection]
+        body = bytes.fromhex(self.protocol.digest) + struct.pack(_COUNTS, held.users, *counts)
+        body += held.nonces.tobytes() + held.payloads.tobytes()
+        return self._state_begins + hashlib.sha256(body).digest() + body
 
     def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
         """Keep what is possible, new, and not more than there are users."""
@@ -116,8 +125,9 @@ class Collector:
             else:
                 self._seen.add(key)
                 kept[row] = True
-        self._nonces.append(nonces[kept])
-        self._payloads.append(payloads[kept])
+        if kept.any():
+            self._nonces.append(nonces[kept])
+            self._payloads.append(payloads[kept])
 
     def received(self) -> Received:
         """The messages, ordered by nonce."""
@@ -129,23 +139,41 @@ class Collector:
         return Received(nonces[order], payloads[order])
 
     def restore(self, state: bytes) -> Self:
-        """Take everything that `state()` saved; InvalidInput if it is damaged."""
-        start = len(_STATE) + 32
-        saved, body = bytes(state[len(_STATE) : start]), bytes(state[start:])
-        if state[: len(_STATE)] != _STATE or saved != hashlib.sha256(body).digest():
-            raise InvalidInput("the state is damaged, or is not a state of muhat.")
-        if body[:LABEL_BYTES] != self.protocol.label:
+        """Take everything that `state()` saved; InvalidInput if it is damaged.
+
+        That it is whole is checked, not who made it.
+        """
+        body = self._body_of(state)
+        if body[:_DIGEST_BYTES].hex() != self.protocol.digest:
             raise InvalidInput("the state belongs to another protocol or round.")
-        start, size = LABEL_BYTES + struct.calcsize(_COUNTS), self.protocol.randomizer.payload_bytes
-        users, *counts = struct.unpack_from(_COUNTS, body.ljust(start, b"\0"), LABEL_BYTES)
-        if len(body) != start + users * (NONCE_BYTES + size):
-            raise InvalidInput("the state is damaged, or is not a state of muhat.")
-        flat, split = np.frombuffer(body, np.uint8, offset=start), users * NONCE_BYTES
+        users, *counts = struct.unpack_from(_COUNTS, body, _DIGEST_BYTES)
+        size, split = self.protocol.randomizer.payload_bytes, users * NONCE_BYTES
+        held = np.frombuffer(body, np.uint8, offset=_FIXED_BYTES)
+        if len(held) != split + users * size:
+            raise InvalidInput("the state is damaged: its messages are not of the right length.")
         rejected = Counter(dict(zip(Rejection, counts, strict=True)))
-        self._add(flat[:split].reshape(-1, NONCE_BYTES), flat[split:].reshape(-1, size), rejected)
+        self._add(held[:split].reshape(-1, NONCE_BYTES), held[split:].reshape(-1, size), rejected)
         self._rejected += rejected
         return self
+
+    def _body_of(self, state: bytes) -> bytes:
+        """What a state says, if it is whole."""
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise InvalidInput(f"state must be bytes; got {type(state).__name__}.")
+        whole, begins = bytes(state), self._state_begins
+        start = len(begins) + _DIGEST_BYTES
+        body = whole[start:]
+        expected = begins + hashlib.sha256(body).digest()
+        if whole[:start] != expected or len(body) < _FIXED_BYTES:
+            raise InvalidInput(
+                f"the state is damaged, or is not that of a {type(self).__name__} of muhat."
+            )
+        return body
 
     def __repr__(self) -> str:
         taken = f"{self.users} of {self.protocol.users} users"
         return f"{type(self).__name__}(round {self.protocol.round}, {taken})"
+
+
+def _reasons(rejected: Counter[Rejection]) -> dict[str, int]:
+    return {str(reason): count for reason, count in rejected.items() if count}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat.protocols.keeping import share_of
+
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol
 
@@ -12,8 +14,8 @@ def protocol_text(protocol: Protocol) -> str:
     """The round in a few lines."""
     rows = [
         ("estimates", protocol.estimator.describe()),
-        ("promise", protocol.privacy.describe()),
-        ("trust", TRUST[protocol.model]),
+        ("promise", promised(protocol)),
+        ("trust", trust(protocol)),
         ("users", f"{protocol.users}, and at least {protocol.minimum}"),
         ("each sends", sent(protocol)),
         ("randomizer", protocol.randomizer.kind),
@@ -24,10 +26,20 @@ def protocol_text(protocol: Protocol) -> str:
     return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in rows)])
 
 
-TRUST = {
-    "local": "nobody: every message is private as it stands",
-    "shuffle": "that the shuffler mixes messages, and that enough users are honest",
-}
+def promised(protocol: Protocol) -> str:
+    """The promise, and the part of it that the round takes."""
+    share, whole = share_of(protocol), protocol.privacy.describe()
+    return whole if share == 1 else f"{whole}, of which this round takes {float(share):.2g}"
+
+
+def trust(protocol: Protocol) -> str:
+    """Whom a person trusts with what."""
+    if protocol.model == "local":
+        return "nobody: every message is private as it stands"
+    return (
+        "that the shuffler mixes messages and does not work with the server, and that at least "
+        f"{protocol.minimum} users are honest"
+    )
 
 
 def sent(protocol: Protocol) -> str:

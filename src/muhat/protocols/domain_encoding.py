@@ -18,8 +18,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check, domains
-from muhat.data.columns import Batch
-from muhat.data.kernel import record_integers
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
@@ -28,10 +26,12 @@ from muhat.mechanisms.integer_query import IntegerQuery
 from muhat.mechanisms.roots import root_up
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
+from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
 from muhat.planning.execution import answer
 from muhat.privacy import GDP, Neighbors
 from muhat.protocols.randomizer import Floats
+from muhat.protocols.record_numbers import check_axes, exact_numbers, traced_axes
 from muhat.protocols.share_encoding import FINEST, Integers
 from muhat.protocols.share_noise import Sensitivity
 
@@ -40,13 +40,15 @@ from muhat.protocols.share_noise import Sensitivity
 class DomainEncoding:
     """Points of a domain; `bits` says how fine: one record moves the numbers 2^bits steps.
 
-    `p` and `weights` are those of the error that is made small.
+    `p` and `weights` are those of the error that is made small; `axes` follow from the others
+    (`traced_axes`).
     """
 
     domain: Domain
     bits: int
     p: float = 2.0
     weights: tuple[float, ...] | None = None
+    axes: tuple[float, ...] | None = None
 
     kind: ClassVar[str] = "domain"
 
@@ -55,6 +57,8 @@ class DomainEncoding:
         object.__setattr__(self, "p", _check.norm_order(self.p))
         if self._query.rows == 0:
             raise InvalidInput("the domain is a single point: its mean is known without any data.")
+        if self.axes is None:
+            object.__setattr__(self, "axes", traced_axes(self.plan))
 
     @cached_property
     def plan(self) -> Plan:
@@ -116,11 +120,11 @@ class DomainEncoding:
         ]
         return answer(plan, noisy)[0]
 
-    def covariance(self, variance: float, people: int) -> Floats:
-        """The covariance of that mean, if each sum has this variance, in steps²; (d, d)."""
-        alone = self.plan.covariance
+    def spread(self, variance: float, people: int) -> Spread:
+        """The noise of that mean, if each sum has this variance, in steps²."""
+        alone = self.plan.spread
         assert alone is not None
-        return np.asarray(alone * (variance * float(self.unit) ** 2 / people**2))
+        return alone.shrunk(people / (math.sqrt(variance) * float(self.unit)))
 
     def to_dict(self) -> dict[str, Any]:
         """The description."""
@@ -129,18 +133,23 @@ class DomainEncoding:
             "bits": self.bits,
             "p": "inf" if math.isinf(self.p) else self.p,
             "weights": None if self.weights is None else list(self.weights),
+            "axes": None if self.axes is None else list(self.axes),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The encoding described."""
         weights = fields["weights"]
-        return cls(
+        axes = fields["axes"]
+        made = cls(
             domains.from_dict(fields["domain"]),
             fields["bits"],
             float(fields["p"]),
             None if weights is None else tuple(map(float, weights)),
+            None if axes is None else tuple(map(float, axes)),
         )
+        check_axes(made.plan, axes)
+        return made
 
     @property
     def _query(self) -> PartQuery | BlockQuery:
@@ -155,12 +164,8 @@ class DomainEncoding:
 
     def _exact(self, records: Floats) -> Integers:
         """v of every record, of shape (people, r), as the central plan has it."""
-        batch = Batch(len(records), matrix=np.ascontiguousarray(records, np.float64))
-        query = self._query
-        assert query.lattice is not None
-        rows = record_integers(query.lattice, batch).tolist()
-        exact = [query.answer(row, 1) for row in rows]
-        return np.array(exact, np.int64).reshape(len(records), query.rows)
+        exact = exact_numbers(self._query, records)
+        return np.array(exact, np.int64).reshape(len(records), self._query.rows)
 
     @cached_property
     def _range(self) -> tuple[int, int]:

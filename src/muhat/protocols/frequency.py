@@ -40,6 +40,9 @@ MOST_BITS = 8
 MOST_ANSWERS = 256
 """An answer is one byte."""
 
+LARGEST_EPSILON = 64
+"""Nothing is gained above it, and digits of e^ε would cost a device any amount of time."""
+
 _RATIO_BITS = 64
 
 
@@ -80,8 +83,11 @@ class SubsetResponse:
 
     @cached_property
     def ratio(self) -> Fraction:
-        """E ≤ e^ε, by less than 2^-60 of it: how much likelier an answer that holds a bucket is."""
-        amount = as_typed(self.epsilon)
+        """E ≤ e^ε, by less than 2^-60 of it: how much likelier an answer that holds a bucket is.
+
+        Above ε = `LARGEST_EPSILON` it stays what it is there.
+        """
+        amount = min(as_typed(self.epsilon), Fraction(LARGEST_EPSILON))
         precision = _RATIO_BITS + 2 * math.ceil(amount)
         return 1 / falling_exponential(amount, precision)[1]
 

@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, domains, privacy
-from muhat.data.columns import Batch
-from muhat.data.kernel import record_integers
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
 from muhat.noise.density import NORMAL
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.scalars import rounded
+from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
 from muhat.planning.execution import answer
 from muhat.privacy import Privacy, PureDP
 from muhat.protocols.randomizer import Bytes, Floats
+from muhat.protocols.record_numbers import check_axes, exact_numbers, traced_axes
 
 KEPT_BITS = 20
 """Of a standard deviation, messages keep so many binary digits: rounding is post-processing."""
@@ -45,7 +45,8 @@ _DROPPED = FRACTION_BITS - KEPT_BITS
 class GaussianRandomizer:
     """The records of a domain, each with normal noise of its own.
 
-    `p` and `weights` say which error is made small; they do not touch the promise.
+    `p` and `weights` say which error is made small; they do not touch the promise. `axes` follow
+    from the others (`traced_axes`).
 
     >>> import muhat as mh
     >>> GaussianRandomizer(mh.Ball(1.0, dim=2), mh.ZCDP(rho=0.5)).payload_bytes
@@ -56,6 +57,7 @@ class GaussianRandomizer:
     privacy: Privacy
     p: float = 2.0
     weights: tuple[float, ...] | None = None
+    axes: tuple[float, ...] | None = None
 
     kind: ClassVar[str] = "gaussian"
     messages: ClassVar[int] = 1
@@ -68,13 +70,17 @@ class GaussianRandomizer:
             raise InvalidInput(
                 f"{self.privacy.describe()} promises nothing; choose a stronger promise."
             )
+        if self.axes is None:
+            object.__setattr__(self, "axes", traced_axes(self.plan))
 
     @cached_property
     def plan(self) -> Plan:
         """The plan for one record."""
-        return plan_mean(
+        plan = plan_mean(
             domain=self.domain, n=1, privacy=self.privacy, p=self.p, weights=self.weights
         )
+        assert plan.recipe.law.name == "normal"
+        return plan
 
     @property
     def record_dim(self) -> int:
@@ -90,11 +96,7 @@ class GaussianRandomizer:
 
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """Every record's integers, with noise, rounded: see `Randomizer`."""
-        query = self.plan.recipe.query
-        assert query.lattice is not None
-        batch = Batch(len(records), matrix=np.ascontiguousarray(records, np.float64))
-        integers = record_integers(query.lattice, batch).tolist()
-        exact = np.array([query.answer(row, 1) for row in integers], object)
+        exact = np.array(exact_numbers(self.plan.recipe.query, records), object)
         noise = rounded(NORMAL, exact.size, words).reshape(exact.shape)
         kept = (exact + noise + (1 << _DROPPED - 1)) >> _DROPPED
         limit = REACH << KEPT_BITS
@@ -117,17 +119,19 @@ class GaussianRandomizer:
         ]
         return answer(plan, noisy)[0]
 
-    def covariance(self, n: int) -> Floats:
-        """That of one record's noise, divided by n; exact."""
-        alone = self.plan.covariance
+    def spread(self, n: int) -> Spread:
+        """That of one record's noise, divided by √n; exact."""
+        alone = self.plan.spread
         assert alone is not None
-        return alone / n
+        return alone.shrunk(math.sqrt(n))
+
+    def covariance(self, n: int) -> Floats:
+        """That of `spread(n)`: see `MeanRandomizer`."""
+        return self.spread(n).covariance
 
     def expected_error(self, n: int) -> float:
         """The root mean square ℓ₂ error of the mean of n messages."""
-        errors = self.plan.standard_error
-        assert errors is not None
-        return float(np.linalg.norm(errors)) / math.sqrt(n)
+        return float(np.linalg.norm(self.spread(n).standard_error))
 
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`."""
@@ -136,18 +140,23 @@ class GaussianRandomizer:
             "privacy": privacy.to_dict(self.privacy),
             "p": "inf" if math.isinf(self.p) else self.p,
             "weights": None if self.weights is None else list(self.weights),
+            "axes": None if self.axes is None else list(self.axes),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The randomizer described."""
         weights = fields["weights"]
-        return cls(
+        axes = fields["axes"]
+        made = cls(
             domains.from_dict(fields["domain"]),
             privacy.from_dict(fields["privacy"]),
             float(fields["p"]),
             None if weights is None else tuple(map(float, weights)),
+            None if axes is None else tuple(map(float, axes)),
         )
+        check_axes(made.plan, axes)
+        return made
 
 
 def _numbers(payloads: Bytes) -> NDArray[np.int32]:

@@ -16,11 +16,17 @@ _RANDOMIZERS = {
     "cap": ("cap_randomizer", "CapRandomizer"),
     "ranges": ("range_randomizer", "RangeRandomizer"),
     "shares": ("share_randomizer", "ShareRandomizer"),
+    "joint": ("joint_randomizer", "JointRandomizer"),
 }
 
 _ESTIMATORS = {
     "local-mean": ("local_mean", "LocalMean"),
+    "local-chain": ("local_chain", "LocalChain"),
+    "local-three-rounds": ("local_three_rounds", "LocalThreeRounds"),
     "shuffle-mean": ("shuffle_mean", "ShuffleMean"),
+    "shuffle-chain": ("shuffle_chain", "ShuffleChain"),
+    "local-quantile": ("local_quantiles", "LocalQuantile"),
+    "shuffle-quantile": ("shuffle_quantiles", "ShuffleQuantile"),
 }
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
 
@@ -29,7 +29,10 @@ LABEL_BYTES = 12
 HEADER_BYTES = LABEL_BYTES + NONCE_BYTES
 
 MOST_AT_ONCE = 1 << 14
-"""Messages handled together: enough to hide numpy's overhead."""
+"""Messages handled together: enough to hide numpy's overhead ..."""
+
+MOST_BYTES = 1 << 26
+"""... if they are not too long for that."""
 
 
 class Rejection(StrEnum):
@@ -66,35 +69,25 @@ def pack(start: bytes, nonces: Bytes, payloads: Bytes) -> list[bytes]:
     return [whole[at : at + size] for at in range(0, rows * size, size)]
 
 
-def blocks(messages: Iterable[bytes]) -> Iterable[list[bytes]]:
-    """The messages, some thousands at a time."""
-    left = iter(messages)
-    while block := list(islice(left, MOST_AT_ONCE)):
-        yield block
-
-
-def unpack(
+def batches(
     messages: Iterable[object], start: bytes, payload_bytes: int, rejected: Counter[Rejection]
-) -> tuple[Bytes, Bytes]:
-    """Nonces and payloads of the messages that carry the label, of shapes (rows, …).
+) -> Iterator[tuple[Bytes, Bytes]]:
+    """Nonces and payloads of the messages that carry the label, some thousands at a time.
 
-    The others are counted in `rejected`.
+    Shapes (rows, 16) and (rows, payload_bytes). The others are counted in `rejected`, and of those
+    that are too long none is held.
     """
     size = HEADER_BYTES + payload_bytes
-    fitting: list[bytes] = []
-    for message in messages:
-        reason = _wrong_size(message, size)
-        if reason is None:
-            fitting.append(bytes(message))  # type: ignore[call-overload]
-        else:
-            rejected[reason] += 1
-    whole = np.frombuffer(b"".join(fitting), np.uint8).reshape(len(fitting), size)
-    same = whole[:, :LABEL_BYTES] == np.frombuffer(start, np.uint8)
-    for reason, part in _LABEL_PARTS:
-        wrong = ~same[:, part].all(axis=1)
-        rejected[reason] += int(wrong.sum())
-        whole, same = whole[~wrong], same[~wrong]
-    return whole[:, LABEL_BYTES:HEADER_BYTES], whole[:, HEADER_BYTES:]
+    fitting = _fitting(messages, size, rejected)
+    most = max(1, min(MOST_AT_ONCE, MOST_BYTES // size))
+    while block := list(islice(fitting, most)):
+        whole = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), size)
+        same = whole[:, :LABEL_BYTES] == np.frombuffer(start, np.uint8)
+        for reason, part in _LABEL_PARTS:
+            wrong = ~same[:, part].all(axis=1)
+            rejected[reason] += int(wrong.sum())
+            whole, same = whole[~wrong], same[~wrong]
+        yield whole[:, LABEL_BYTES:HEADER_BYTES], whole[:, HEADER_BYTES:]
 
 
 _LABEL_PARTS = (
@@ -105,10 +98,16 @@ _LABEL_PARTS = (
 )
 
 
-def _wrong_size(message: object, size: int) -> Rejection | None:
-    if not isinstance(message, bytes | bytearray | memoryview):
-        return Rejection.NOT_BYTES
-    length = message.nbytes if isinstance(message, memoryview) else len(message)
-    if length == size:
-        return None
-    return Rejection.TOO_SHORT if length < size else Rejection.OVERSIZED
+def _fitting(
+    messages: Iterable[object], size: int, rejected: Counter[Rejection]
+) -> Iterator[bytes]:
+    """The messages of the right length, as they come."""
+    for message in messages:
+        if not isinstance(message, bytes | bytearray | memoryview):
+            rejected[Rejection.NOT_BYTES] += 1
+            continue
+        length = message.nbytes if isinstance(message, memoryview) else len(message)
+        if length == size:
+            yield bytes(message)
+        else:
+            rejected[Rejection.TOO_SHORT if length < size else Rejection.OVERSIZED] += 1

@@ -13,6 +13,7 @@ import numpy as np
 from muhat import _check, domains, privacy
 from muhat.bounds import LowerBound
 from muhat.domains import Domain
+from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
@@ -49,8 +50,11 @@ class OneRoundMean(ABC):
     model: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _check.count("n", self.n)
+        object.__setattr__(self, "n", _check.count("n", self.n))
         object.__setattr__(self, "p", _check.norm_order(self.p))
+        if self.weights is not None:
+            weights = weight_vector(self.weights, self.domain.dim)
+            object.__setattr__(self, "weights", tuple(weights.tolist()))
         object.__setattr__(self, "columns", column_names(self.columns, self.domain.dim))
 
     @classmethod
@@ -64,10 +68,12 @@ class OneRoundMean(ABC):
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The estimate of the mean, with what is known about its error."""
         randomizer = mean_randomizer(protocol.randomizer)
-        users = received.users
+        value, users = randomizer.mean(received.nonces, received.payloads), received.users
+        if len(value) != self.domain.dim:
+            raise InvalidInput("the round's randomizer is about another domain than the mean.")
         return Release(
             statistic="mean",
-            value=randomizer.mean(received.nonces, received.payloads),
+            value=value,
             columns=self.columns or numbered(self.domain.dim),
             mechanism=f"{self.model}-{randomizer.kind}",
             privacy=self.privacy,
@@ -75,7 +81,7 @@ class OneRoundMean(ABC):
             n=users,
             contributions=1,
             domain=self.domain,
-            noise=normal_spread(randomizer.covariance(users)),
+            noise=randomizer.spread(users),
             certificate=self.certificate(randomizer, users),
             assumptions=(*self.assumptions(), *turnout(protocol, users)),
             plan_digest=protocol.digest,
@@ -152,8 +158,8 @@ def weighted_error(
     """The root mean square of ‖diag(weights)·error‖₂ over so many messages; an upper bound."""
     if weights is None:
         return randomizer.expected_error(users)
-    variances = np.diag(randomizer.covariance(users))
-    return float(np.sqrt(np.sum(np.array(weights) ** 2 * variances)))
+    errors = randomizer.spread(users).standard_error
+    return float(np.linalg.norm(np.array(weights) * errors))
 
 
 def normal_spread(covariance: Floats) -> Spread:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.planning.task import Task
+from muhat.planning.task import Task, check_promise
 from muhat.privacy import Privacy
+from muhat.protocols.local_chain import LocalChain, local_chain
 from muhat.protocols.local_mean import local_protocol
+from muhat.protocols.local_three_rounds import LocalThreeRounds, local_three_rounds
 from muhat.protocols.one_round import column_names
 from muhat.protocols.protocol import Protocol
+from muhat.protocols.shuffle_chain import shuffle_chain
 from muhat.protocols.shuffle_mean import shuffle_protocol
 
 NamedBounds = Mapping[str, tuple[float, float]]
@@ -29,25 +33,49 @@ def local_mean(
     weights: ArrayLike | Mapping[str, float] | None = None,
     columns: Sequence[str] | None = None,
     minimum: int | None = None,
+    mechanism: str | None = None,
+    faithful: bool = False,
 ) -> Protocol:
     """The first round of a mean in the local model: nobody but its owner sees a record.
 
     Args:
-        domain: where records lie: a domain, or bounds by column.
+        domain: where records lie: a domain, or bounds by column. In `Reals` nobody knows, and a
+            ball around the records is learnt in a few rounds more, from other people.
         n: how many people are planned to take part.
         privacy: what every message promises about its record.
         p: the norm of the error that is made small.
         weights: what errors of the coordinates are multiplied by; as in `plan_mean`.
         columns: names of the coordinates, where the domain has none.
         minimum: with fewer answers no result is given; half of the users unless stated.
+        mechanism: in `Reals`, "local-chain" unless stated, or "local-three-rounds" for the
+            estimator of Huang, Liang and Yi (2021).
+        faithful: that one as it was printed, without what was mended.
 
     >>> import muhat as mh
     >>> protocol = local_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=mh.PureDP(epsilon=1.0))
     >>> len(protocol.client().randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
     True
     """
-    task = mean_task(domain, n, privacy, p, weights, columns)
-    return local_protocol(task, minimum)
+    if isinstance(domain, Reals):
+        check_promise(privacy)
+        _check.norm_order(p)
+        names = [LocalChain.kind, LocalThreeRounds.kind]
+        chosen = _check.one_of("mechanism", mechanism or LocalChain.kind, names)
+        asked: dict[str, Any] = {"n": n, "privacy": privacy, "weights": weights}
+        asked |= {"columns": columns, "minimum": minimum}
+        if chosen == LocalThreeRounds.kind:
+            return local_three_rounds(domain, faithful=faithful, **asked)
+        _require_unset(None, faithful)
+        return local_chain(domain, **asked)
+    _require_unset(mechanism, faithful)
+    return local_protocol(mean_task(domain, n, privacy, p, weights, columns), minimum)
+
+
+def _require_unset(mechanism: str | None, faithful: bool) -> None:
+    if mechanism is not None or faithful:
+        raise InvalidInput(
+            'mechanism is for records in mh.Reals, and faithful for "local-three-rounds" there.'
+        )
 
 
 def shuffle_mean(
@@ -64,7 +92,8 @@ def shuffle_mean(
     """The first round of a mean in the shuffle model: a shuffler mixes everybody's messages.
 
     Args:
-        domain: where records lie: a domain, or bounds by column.
+        domain: where records lie: a domain, or bounds by column. In `Reals` nobody knows, and a
+            ball around the records is learnt in a few rounds more: see `shuffle_chain`.
         n: how many people are planned to take part, at most.
         privacy: what the mixed messages promise about everybody's record: ApproxDP.
         p: the norm of the error that is made small.
@@ -80,6 +109,16 @@ def shuffle_mean(
     >>> protocol.messages_per_user
     24
     """
+    if isinstance(domain, Reals):
+        check_promise(privacy)
+        _check.norm_order(p)
+        if most_bytes is not None:
+            raise InvalidInput(
+                "most_bytes is for records of a known domain; leave it out in Reals."
+            )
+        return shuffle_chain(
+            domain, n=n, privacy=privacy, weights=weights, columns=columns, minimum=minimum
+        )
     task = mean_task(domain, n, privacy, p, weights, columns)
     return shuffle_protocol(task, minimum, most_bytes)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,6 +17,7 @@ from typing import Protocol as Interface
 from muhat import _check, privacy
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
+from muhat.protocols.frames import LONGEST
 from muhat.protocols.keeping import check_promise
 from muhat.protocols.kinds import estimator_of, randomizer_of
 from muhat.protocols.messages import HEADER_BYTES, label
@@ -25,6 +27,7 @@ from muhat.release.reading import read_json
 if TYPE_CHECKING:
     from muhat.protocols.client import Client
     from muhat.protocols.collector import Received
+    from muhat.protocols.quantile_result import CountedQuantiles
     from muhat.protocols.server import Server
     from muhat.protocols.shuffler import Shuffler
     from muhat.release.release import Release
@@ -54,7 +57,9 @@ class Estimator(Interface):
     def n(self) -> int:
         """How many people are planned to take part in all."""
 
-    def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
+    def after(
+        self, protocol: Protocol, received: Received
+    ) -> Protocol | Release | CountedQuantiles:
         """The next round's description, or the result."""
 
     def describe(self) -> str:
@@ -83,12 +88,21 @@ class Protocol:
     learnt: tuple[dict[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        _check.count("users", self.users, most=MOST_USERS)
-        _check.count("minimum", self.minimum)
-        _check.count("round", self.round, most=MOST_ROUNDS)
+        for name, most in (("users", MOST_USERS), ("minimum", MOST_USERS), ("round", MOST_ROUNDS)):
+            object.__setattr__(self, name, _check.count(name, getattr(self, name), most=most))
         if self.minimum > self.users:
             raise InvalidInput(
                 f"minimum must be at most the number of users, {self.users}; got {self.minimum}."
+            )
+        if len(self.learnt) != self.round - 1:
+            raise InvalidInput(
+                f"learnt must have an entry for each of the {self.round - 1} rounds before; "
+                f"got {len(self.learnt)}."
+            )
+        if self.bytes_per_user > LONGEST:
+            raise InvalidInput(
+                f"a message must be at most {LONGEST} bytes long; this one would have "
+                f"{self.bytes_per_user}."
             )
         check_promise(self)
 
@@ -122,11 +136,14 @@ class Protocol:
         """What every message of this round begins with."""
         return label(self.round, bytes.fromhex(self.digest))
 
-    def client(self) -> Client:
-        """What runs on a person's device."""
+    def client(self, answered: Iterable[Protocol] = ()) -> Client:
+        """What runs on a person's device, which has answered these rounds before.
+
+        The promise holds whatever a server says if `answered` is right.
+        """
         from muhat.protocols.client import Client
 
-        return Client(self)
+        return Client(self, answered)
 
     def server(self, state: bytes | None = None) -> Server:
         """What collects the messages, from the beginning or from a saved state."""
@@ -168,12 +185,16 @@ class Protocol:
 
     def to_json(self) -> str:
         """The description as everybody gets it, written in one way only."""
-        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        _require_short(text)
+        return text
 
     @classmethod
     def from_json(cls, text: str) -> Protocol:
         """The protocol described; InvalidInput if the text is no description, or contradicts
         itself."""
+        if isinstance(text, str):
+            _require_short(text)
         return read_json(text, SCHEMA, "a protocol", _build)
 
     def describe(self) -> str:
@@ -205,4 +226,13 @@ def _build(fields: dict[str, Any]) -> Protocol:
     said = (fields["model"], privacy.from_dict(fields["privacy"]))
     if said != (found.model, found.privacy):
         raise InvalidInput("the description contradicts itself about its model or its promise.")
+    # What cannot be written again is refused here, where it is read.
+    _ = found.digest
     return found
+
+
+def _require_short(text: str) -> None:
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"a description must be at most {LONGEST} characters long; got {len(text)}."
+        )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.noise.entropy import Words, system_words
+from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 
 Floats = NDArray[np.float64]
@@ -75,12 +76,15 @@ class MeanRandomizer(Randomizer, Protocol):
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The estimate from valid messages, of shape (record_dim,)."""
 
-    def covariance(self, n: int) -> Floats:
-        """A bound on the covariance of the mean of n messages, known in advance, (d, d).
+    def spread(self, n: int) -> Spread:
+        """A bound on the noise of the mean of n messages, known in advance; treated as normal.
 
-        Every diagonal entry and the trace bound those of the covariance given the records,
-        whatever records of the domain they are.
+        Every diagonal entry and the trace of its covariance bound those of the covariance given
+        the records, whatever records of the domain they are.
         """
+
+    def covariance(self, n: int) -> Floats:
+        """That of `spread(n)`, of shape (d, d)."""
 
     def expected_error(self, n: int) -> float:
         """The square root of the trace of `covariance(n)`: at most this root mean square error."""

@@ -12,13 +12,16 @@ from muhat.protocols.collector import Collector
 
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol
+    from muhat.protocols.quantile_result import CountedQuantiles
     from muhat.release.release import Release
 
 
 class Server(Collector):
     """Takes messages, and turns them into the next round or the result."""
 
-    def finish(self) -> Protocol | Release:
+    _state_begins = b"MHSERVER1"
+
+    def finish(self) -> Protocol | Release | CountedQuantiles:
         """Close the round: the next round's description, or the result.
 
         Below the stated minimum of users there is neither.

@@ -20,13 +20,16 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
+from muhat.noise.spread import Spread
 from muhat.privacy import ApproxDP
 from muhat.protocols.allowance import Allowance
+from muhat.protocols.cut_encoding import CutEncoding, Look, Radius
 from muhat.protocols.domain_encoding import DomainEncoding
 from muhat.protocols.modulus import check_modulus, signed
 from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.share_encoding import FINEST, Encoding
 from muhat.protocols.share_noise import LAWS, ShareNoise, fit
+from muhat.protocols.shell_encoding import ShellEncoding
 from muhat.protocols.tree_encoding import TreeEncoding
 
 Shares = NDArray[np.uint64]
@@ -34,6 +37,8 @@ Shares = NDArray[np.uint64]
 ENCODINGS: dict[str, type[Encoding]] = {
     DomainEncoding.kind: DomainEncoding,
     TreeEncoding.kind: TreeEncoding,
+    CutEncoding.kind: CutEncoding,
+    ShellEncoding.kind: ShellEncoding,
 }
 
 TOLERANCE = 1.02
@@ -41,6 +46,9 @@ TOLERANCE = 1.02
 
 GAIN = 1.001
 """A finer grid is tried as long as the last one had so much less variance."""
+
+_AT_ONCE = 1 << 22
+"""Shares added up together: memory stays small however many people there are."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,32 @@ class ShareRandomizer:
         sizes = tuple(blocks)
         return cls._best(
             lambda bits: TreeEncoding(cells, sizes, dim, 1 << (bits - 1)), allowance, honest, users
+        )
+
+    @classmethod
+    def of_cuts(
+        cls, look: Look, cuts: Sequence[float], allowance: Allowance, *, honest: int, users: int
+    ) -> Self:
+        """How many people have a number below each of 2^h − 1 cuts: see `CutEncoding`."""
+        ends = tuple(cuts)
+        return cls._best(
+            lambda bits: CutEncoding(look, ends, 1 << (bits - 1)), allowance, honest, users
+        )
+
+    @classmethod
+    def of_shell(
+        cls,
+        look: Radius,
+        inner: float,
+        outer: float,
+        allowance: Allowance,
+        *,
+        honest: int,
+        users: int,
+    ) -> Self:
+        """The mean of what records have between two radii: see `ShellEncoding`."""
+        return cls._best(
+            lambda bits: ShellEncoding.between(look, inner, outer, bits), allowance, honest, users
         )
 
     @classmethod
@@ -212,19 +246,27 @@ class ShareRandomizer:
 
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The mean of the records, whether the payloads are mixed or not: see `MeanRandomizer`."""
-        return self.mean_of(self.sums(self._remainders(payloads), len(payloads)), len(payloads))
+        return self.mean_of(self.totals(payloads), len(payloads))
+
+    def totals(self, payloads: Bytes) -> list[int]:
+        """The sums of all people's numbers, whether the payloads are mixed or not."""
+        return self.sums(self._remainders(payloads), len(payloads))
 
     def mean_of(self, sums: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""
         return self._domain.mean(sums, people)
 
+    def spread(self, n: int) -> Spread:
+        """A bound on the noise of the mean of n people's records; rounding is counted in full."""
+        return self._domain.spread(self.variance(n), n)
+
     def covariance(self, n: int) -> Floats:
-        """A bound on that of the mean of n people's records; rounding is counted in full."""
-        return self._domain.covariance(self.variance(n), n)
+        """That of `spread(n)`: see `MeanRandomizer`."""
+        return self.spread(n).covariance
 
     def expected_error(self, n: int) -> float:
         """At most this root mean square ℓ₂ error of the mean of n people's records."""
-        return math.sqrt(float(np.trace(self.covariance(n))))
+        return float(np.linalg.norm(self.spread(n).standard_error))
 
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`."""
@@ -253,7 +295,11 @@ class ShareRandomizer:
 
     def _remainders(self, payloads: Bytes) -> Shares:
         """The sums of all shares modulo q, of shape (numbers,)."""
-        return np.asarray(self.unpacked(payloads).sum(axis=(0, 2)) & self._mask)
+        step = max(1, _AT_ONCE // self.messages)
+        found = np.zeros(self.numbers, np.uint64)
+        for start in range(0, len(payloads), step):
+            found += self.unpacked(payloads[start : start + step]).sum(axis=(0, 2))
+        return np.asarray(found & self._mask)
 
     @property
     def _mask(self) -> np.uint64:

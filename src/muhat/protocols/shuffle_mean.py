@@ -82,13 +82,15 @@ def shuffle_protocol(
     """
     estimator, promise = ShuffleMean.of(task), approximate(task.privacy)
     least = least_users(estimator.n, minimum, HONEST_SHARE)
-    routes = [
-        Protocol(estimator, randomizer, estimator.n, least)
-        for randomizer in (
-            _shares(estimator, promise, least),
-            _single_message(estimator, promise, least),
-        )
-    ]
+    routes, refusals = [], []
+    for route in (_shares, _single_message):
+        try:
+            randomizer = route(estimator, promise, least)
+            routes.append(Protocol(estimator, randomizer, estimator.n, least))
+        except InvalidInput as refusal:
+            refusals.append(refusal)
+    if not routes:
+        raise refusals[0]
     cheap = [each for each in routes if most_bytes is None or each.bytes_per_user <= most_bytes]
     if not cheap:
         needed = min(each.bytes_per_user for each in routes)

@@ -8,44 +8,53 @@ if it may not (threats.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 from muhat.errors import InvalidInput
-from muhat.protocols.collector import Collector, Intake
-from muhat.protocols.messages import fresh_nonces, pack
-from muhat.protocols.mixing import mix, random_order, repacked
+from muhat.protocols.collector import Collector, Received
+from muhat.protocols.joint_randomizer import JointRandomizer, mixed_payloads
+from muhat.protocols.messages import Rejection, fresh_nonces, pack
+from muhat.protocols.mixing import random_order
+from muhat.protocols.randomizer import Bytes
 from muhat.protocols.share_randomizer import ShareRandomizer
 
 
 class Shuffler(Collector):
     """Takes messages, and hands them on when nobody can tell any more whose is whose."""
 
+    _state_begins = b"MHSHUFFLER1"
     _closed = False
-
-    def take(self, messages: Iterable[bytes] | bytes) -> Intake:
-        """Take messages, one or many; none after they were mixed."""
-        self._require_open()
-        return super().take(messages)
 
     def mixed(self) -> list[bytes]:
         """All messages in random order, for the server: once, and not below the minimum of users.
 
-        The promise counts on that many people. Twice would tell what came in between.
+        The promise counts on that many people. Twice would tell what came in between: nothing is
+        taken, saved or merged any more, and a state that was saved before must not be used again.
         """
-        self._require_open()
+        held, randomizer = self.received(), self.protocol.randomizer
         planned, least = self.protocol.users, self.protocol.minimum
-        if self.users < least:
+        if held.users < least:
             raise InvalidInput(
-                f"{self.users} of {planned} planned users have answered, and at least {least} "
+                f"{held.users} of {planned} planned users have answered, and at least {least} "
                 "are needed to hide among: nothing is handed on."
             )
         self._closed = True
-        held, randomizer = self.received(), self.protocol.randomizer
-        if isinstance(randomizer, ShareRandomizer):
-            payloads = repacked(mix(held.payloads, randomizer), randomizer)
+        self._nonces.clear()
+        self._payloads.clear()
+        if isinstance(randomizer, ShareRandomizer | JointRandomizer):
+            payloads = mixed_payloads(held.payloads, randomizer)
             return pack(self.protocol.label, fresh_nonces(held.users), payloads)
         order = random_order(held.users)
         return pack(self.protocol.label, held.nonces[order], held.payloads[order])
+
+    def received(self) -> Received:
+        """The messages, ordered by nonce, as long as they were not handed on."""
+        self._require_open()
+        return super().received()
+
+    def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
+        self._require_open()
+        super()._add(nonces, payloads, rejected)
 
     def _require_open(self) -> None:
         if self._closed:

@@ -16,7 +16,9 @@ from muhat.data.gathered import gathered
 from muhat.data.progress import Progress
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
+from muhat.protocols.client import Client
 from muhat.protocols.protocol import Protocol
+from muhat.protocols.quantile_result import CountedQuantiles
 from muhat.protocols.randomizer import Floats
 from muhat.release.release import Release
 
@@ -29,7 +31,7 @@ def simulate(
     columns: Sequence[str] | Sequence[int] | None = None,
     *,
     watch: Callable[[Protocol], None] | None = None,
-) -> Release:
+) -> Release | CountedQuantiles:
     """Run the protocol with one device a record, to the end.
 
     `watch` is shown the description of every round before it starts. In the local model everybody
@@ -38,6 +40,7 @@ def simulate(
     people = _records(protocol, data, columns)
     order = np.argsort(system_words(len(people)))
     asked = 0
+    answered: list[Protocol] = []
     while True:
         if watch is not None:
             watch(protocol)
@@ -47,15 +50,20 @@ def simulate(
                 f"the data have {len(people)} records, which are not enough for round "
                 f"{protocol.round}: it needs {protocol.minimum} more users."
             )
-        result = _round(protocol, people, group)
-        if isinstance(result, Release):
+        result = _round(protocol, people, group, answered)
+        if not isinstance(result, Protocol):
             return result
-        asked += len(group) if protocol.model == "local" else 0
+        if protocol.model == "local":
+            asked += len(group)
+        else:
+            answered.append(protocol)
         protocol = result
 
 
-def _round(protocol: Protocol, people: Floats, group: Any) -> Protocol | Release:
-    client, server = protocol.client(), protocol.server()
+def _round(
+    protocol: Protocol, people: Floats, group: Any, answered: list[Protocol]
+) -> Protocol | Release | CountedQuantiles:
+    client, server = protocol.client(answered), protocol.server()
     shuffler = protocol.shuffler() if protocol.model == "shuffle" else None
     with Progress(len(group)) as progress:
         for part in _parts(len(group)):
@@ -67,10 +75,10 @@ def _round(protocol: Protocol, people: Floats, group: Any) -> Protocol | Release
 
 
 def messages_of(
-    protocol: Protocol, data: Any, columns: Sequence[str] | Sequence[int] | None = None
+    client: Client, data: Any, columns: Sequence[str] | Sequence[int] | None = None
 ) -> Iterator[bytes]:
     """The message of every record of a table, some thousand people at a time."""
-    client, people = protocol.client(), _records(protocol, data, columns)
+    people = _records(client.protocol, data, columns)
     for part in _parts(len(people)):
         yield from client.randomize_many(people[part])
 

@@ -1,0 +1,105 @@
+"""Descriptions changed in every place by somebody who means harm: refused, or harmless."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat import protocols
+from muhat.protocols import Protocol
+
+PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
+OBLIQUE = mh.Ellipsoid(np.array([[2.0, 0.5], [0.5, 1.0]]))
+
+HOSTILE: list[Any] = [
+    *(None, True, False, 0, -1, 1, 3, 1.5, -0.0, 1e-320, 1e300, 10**25, [], {}, [1], [[1]]),
+    *("", "x", "nan", "inf", "1e999", "0x1p+2000", "0x1p-1074", "1/0", "-1/2", "9" * 150, "٣"),
+    *("\ud800", "shares", "joint", "cap", "gaussian", "ranges", "local", "shuffle"),
+    *("FORGOTTEN", float("inf"), {"kind": "pure", "epsilon": 1e9}),
+]
+
+
+def described() -> dict[str, Protocol]:
+    ball = mh.Ball(1.0, dim=2)
+    named = {"columns": ["a", "b"], "n": 100}
+    return {
+        "cap": protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(epsilon=1.0)),
+        "gaussian": protocols.local_mean(domain=OBLIQUE, privacy=mh.ZCDP(rho=0.5), **named),
+        "shares": protocols.shuffle_mean(domain=ball, n=200, privacy=PROMISE),
+    }
+
+
+def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field, and the first entries of every list."""
+    if here:
+        yield here
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places(inner, (*here, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value[:2]):
+            yield from places(inner, (*here, index))
+
+
+def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
+    made = copy.deepcopy(fields)
+    *way, last = place
+    inside: Any = made
+    for step in way:
+        inside = inside[step]
+    if value == "FORGOTTEN":
+        del inside[last]
+    else:
+        inside[last] = value
+    return json.dumps(made).replace("Infinity", "1e999")
+
+
+@pytest.mark.parametrize("kind", ["cap", "gaussian", "shares"])
+@pytest.mark.filterwarnings("error")
+def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
+    protocol = described()[kind]
+    fields, answered = json.loads(protocol.to_json()), 0
+    for place in places(fields):
+        for value in HOSTILE:
+            try:
+                found = Protocol.from_json(changed(fields, place, value))
+                repr(found)
+                message = found.client().randomize([0.1] * found.randomizer.record_dim)
+                assert found.server().take([message, b"x"]).accepted == 1
+            except mh.InvalidInput:
+                continue
+            answered += 1
+            # Read back it is the same, and its messages promise what it says.
+            assert Protocol.from_json(found.to_json()).label == found.label
+            assert found.randomizer.privacy == found.privacy
+    assert answered
+
+
+def test_no_promise_makes_a_device_compute_for_long():
+    ranges = json.loads(
+        protocols.local_mean(
+            domain=mh.Ball(1.0, dim=1), n=100, privacy=mh.PureDP(epsilon=1.0)
+        ).to_json()
+    )
+    ranges["randomizer"] = {
+        "kind": "ranges",
+        "look": {"kind": "coordinates", "dim": 1, "indices": [0]},
+        "grid": {"kind": "uniform", "lower": 0.0, "upper": 1.0, "step": 0.25, "cells": 5},
+        "mix": {"levels": 3, "sets": [[1, 2, 3]], "weights": [1 << 32]},
+        "chosen": 1,
+    }
+    for epsilon in (1e5, 1e9, 1e300):
+        loud = {"kind": "pure", "epsilon": epsilon}
+        for promise in ({"kind": "zcdp", "rho": 0.5}, loud):
+            ranges["privacy"] = ranges["estimator"]["privacy"] = promise
+            ranges["randomizer"].update(privacy=promise, epsilon=epsilon)
+            try:
+                assert Protocol.from_json(json.dumps(ranges)).client().randomize(0.3)
+            except mh.InvalidInput:
+                assert promise != loud
