@@ -20,6 +20,7 @@ MODULES = {
     "huang-covariance": "muhat.studies.huang_covariance",
     "huang-digits": "muhat.studies.huang_digits",
     "huang-quantiles": "muhat.studies.huang_quantiles",
+    "huang-local": "muhat.studies.huang_local",
     "kamath": "muhat.studies.kamath",
     "kamath-symmetric": "muhat.studies.kamath_symmetric",
     "nikolov-tang": "muhat.studies.nikolov_tang",
