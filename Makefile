@@ -3,16 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow check format bench clean
+.PHONY: demo demo-spark test test-slow test-spark check format bench clean
 
 demo: $(VENV)/.core
 	@$(BIN)/muhat demo
 
+demo-spark: $(VENV)/.spark
+	@$(BIN)/muhat demo --engine spark
+
 test: $(VENV)/.test
-	@$(BIN)/python -m pytest -m "not slow" -n 2
+	@$(BIN)/python -m pytest -m "not slow and not spark" -n 2
 
 test-slow: $(VENV)/.test
 	@$(BIN)/python -m pytest -m slow -n 2
+
+test-spark: $(VENV)/.spark
+	@$(BIN)/python -m pytest -m spark tests/spark
 
 check: $(VENV)/.check
 	@$(BIN)/ruff format --check .
@@ -39,6 +45,12 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@
+
+# Spark runs on Java, which pip cannot install.
+$(VENV)/.spark: pyproject.toml | $(BIN)/python
+	@java -version >/dev/null 2>&1 || { echo "Spark needs Java 17 or newer on the path" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,spark,dask]"
 	@touch $@
 
 $(VENV)/.check: pyproject.toml | $(BIN)/python

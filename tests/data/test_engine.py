@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from muhat.data import engine, exact_sums, memory, open_source, progress
-from muhat.data.base import Partition, Source
+from muhat.data.base import Partition, PartitionedSource
 from muhat.data.columns import Batch, Floats
 from muhat.data.inspect import inspect
 from muhat.domains.lattice import (
@@ -35,7 +35,7 @@ CANARY = "canary-7310442"
 UNIT = BoxLattice.around([0.0], [1.0])
 
 
-class Made(Source):
+class Made(PartitionedSource):
     """A source of partitions made by the test."""
 
     columns = ("x",)

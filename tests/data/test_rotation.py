@@ -194,7 +194,6 @@ def test_a_prepared_source_is_read_like_the_one_within() -> None:
     inner = open_source(rows, None, 3)
     source = PreparedSource(inner, Preparation(3, 1e3, rotation=Rotation(signs(3))))
     assert (source.dim, source.rows(), source.known_rows) == (4, 70, 70)
-    assert source.bytes_a_thread == inner.bytes_a_thread
     assert len(source.types) == 4
 
     class Sum:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections import Counter
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ import pytest
 from scipy import stats
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.mechanisms.unknown_number import UnknownNumber, _distinct
 from muhat.privacy import ZCDP, ApproxDP, PureDP
 
 FALSE_ALARM = 1e-6
@@ -192,3 +193,37 @@ def test_arguments_are_checked_and_the_description_is_complete():
         "n0": 7,
         "margin": 27,
     }
+
+
+def pairs_left_out(draws, distinct):
+    """How often each pair of four places is left out, from words of a fixed seed."""
+    random = np.random.default_rng(5)
+
+    def words(count):
+        return random.integers(0, 1 << 64, count, np.uint64)
+
+    return Counter(distinct(4, 2, words) for _ in range(draws))
+
+
+def test_places_that_are_left_out_are_uniform():
+    """5.5 standard errors for each of six pairs: a false alarm in 4 million."""
+    draws, limit = 30_000, 5.5 * math.sqrt(30_000 * 5 / 36)
+    found = pairs_left_out(draws, _distinct)
+    assert sorted(found) == list(itertools.combinations(range(4), 2))
+    assert max(abs(count - draws / 6) for count in found.values()) < limit
+
+    def neighbours(size, count, words):
+        first = int(words(1)[0]) % size
+        return tuple(sorted({first, (first + 1 + int(words(1)[0]) % 2) % size}))
+
+    wrong = pairs_left_out(draws, neighbours)
+    assert max(abs(count - draws / 6) for count in wrong.values()) > 3 * limit
+
+
+def test_the_number_left_out_is_that_of_the_number_drawn():
+    wrapper = UnknownNumber(Fraction(1, 2), Fraction(1, 10**6), n0=100)
+    for _ in range(50):
+        left_out = wrapper.left_out(1000)
+        assert len(set(left_out)) == len(left_out) <= 2 * wrapper.margin
+        assert all(0 <= place < 1000 for place in left_out)
+    assert wrapper.left_out(99) is None

@@ -106,11 +106,16 @@ def test_a_count_is_a_function_of_the_lattice_too(monkeypatch):
 
 
 def test_no_float_generator_and_no_code_loader_is_used_anywhere():
-    """Studies draw their data and idealised baselines from numpy; nothing of theirs is released."""
-    banned = {"random", "pickle", "marshal", "shelve", "numpy.random", "secrets"}
+    """Studies draw their data and idealised baselines from numpy; nothing of theirs is released.
+
+    What a driver sends its own workers is unpickled there, as by the cluster itself.
+    """
+    workers = {SOURCE / "data" / name for name in ("spark_worker.py", "dask.py")}
     for path in SOURCE.rglob("*.py"):
         if path.is_relative_to(SOURCE / "studies"):
             continue
+        banned = {"random", "pickle", "marshal", "shelve", "numpy.random", "secrets"}
+        banned -= {"pickle"} if path in workers else set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 assert not banned & {name.name for name in node.names}, path

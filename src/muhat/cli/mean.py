@@ -11,11 +11,11 @@ from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
     check_rows,
     column_names,
-    data_from,
     plan_options,
     promise_from,
     remind_of_ledger,
 )
+from muhat.cli.spark import engine_options, opened
 from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 @click.command(
     epilog="Example: muhat mean salaries.csv --columns salary,age --bounds salary=0:200000 "
     "--bounds age=16:90 --epsilon 1 --delta 1e-6 --ledger budget.db, or without bounds: "
-    "muhat mean salaries.csv --magnitude salary=1e7 --magnitude age=1000 --rho 0.5"
+    "muhat mean salaries.csv --magnitude salary=1e7 --magnitude age=1000 --rho 0.5, or on a "
+    "cluster: muhat mean sales.salaries --engine spark --master spark://host:7077 "
+    "--bounds salary=0:200000 --epsilon 1"
 )
 @click.argument("files", nargs=-1, required=True)
 @click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     metavar="[COLUMN=]LOW:HIGH",
     help="Move the value, at no cost, to where it is known to lie: 0:inf, or age=16:90.",
 )
+@engine_options
 @plan_options
 @assumption_options
 def mean(
@@ -43,9 +46,17 @@ def mean(
     ledger: str | None,
     project: tuple[str, ...],
     as_json: bool,
+    engine: str,
+    master: str | None,
+    table_format: str | None,
+    materialize: str | None,
+    conf: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Release the private mean of columns of CSV, Parquet or Arrow FILES."""
+    """Release the private mean of columns of CSV, Parquet or Arrow FILES.
+
+    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    """
     from muhat.cli.projection import projected, targets_from
     from muhat.planning.shortcuts import COUNTED
     from muhat.planning.shortcuts import mean as release_mean
@@ -54,7 +65,15 @@ def mean(
     targets = targets_from(project, arguments["columns"])
     if arguments["n"] is None and not options["secret_n"]:
         arguments["n"] = COUNTED
-    release = release_mean(data_from(files), ledger=ledger, **arguments)
+    with opened(
+        files,
+        engine=engine,
+        master=master,
+        table_format=table_format,
+        materialize=materialize,
+        conf=conf,
+    ) as data:
+        release = release_mean(data, ledger=ledger, **arguments)
     release = projected(release, targets)
     click.echo(release.to_json() if as_json else repr(release))
     remind_of_ledger(ledger)

@@ -21,6 +21,7 @@ from muhat.data.base import Source
 from muhat.data.columns import Batch, FloatArray
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
+from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
 
 Integers = NDArray[np.int64]
@@ -174,6 +175,24 @@ class BinCounter:
     def counts(self, column: int) -> BinCounts:
         """The occupied bins of a column so far."""
         return merged(self._parts[column])
+
+    def state(self) -> Numbers:
+        """The records seen; for every column how many bins, their numbers and their counts."""
+        columns = [self.counts(column) for column in range(len(self._pairs))]
+        return joined(
+            self.rows,
+            *(joined(len(each.numbers), each.numbers, each.counts) for each in columns),
+        )
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        start = 1
+        for column in range(len(self._pairs)):
+            size = int(state[start])
+            numbers, counts = state[start + 1 : start + 1 + 2 * size].reshape(2, size)
+            self._keep(column, BinCounts(numbers, counts))
+            start += 1 + 2 * size
 
     def _keep(self, column: int, part: BinCounts) -> None:
         """Put a part aside; merge them when they have grown to twice what was merged."""

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.coding import Coder
 from muhat.data.columns import Batch
+from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
 from muhat.workloads.cells import writable
 
@@ -34,7 +35,10 @@ _SPARSE = 4
 
 
 class CellTables:
-    """Tables of counts over sets of axes; shared by the threads of a pass."""
+    """Tables of counts over sets of axes; shared by the threads of a pass.
+
+    A copy in another process has nothing counted yet.
+    """
 
     def __init__(self, shape: Sequence[int], sets: Iterable[Axes]) -> None:
         self._shape = tuple(shape)
@@ -54,6 +58,21 @@ class CellTables:
             block = [axis[start : start + BLOCK_ROWS].astype(np.int64) for axis in codes]
             with self._lock:
                 self._add_block(block, times)
+
+    def __reduce__(self) -> tuple[type[CellTables], tuple[Axes, tuple[Axes, ...]]]:
+        return CellTables, (self._shape, self._sets)
+
+    def counted(self) -> Numbers:
+        """The counts of all tables, one after another."""
+        return joined(*self._tables.values())
+
+    def add_counted(self, counts: Numbers) -> None:
+        """Add counts of another one of the same shape and sets."""
+        start = 0
+        with self._lock:
+            for table in self._tables.values():
+                table += counts[start : start + len(table)]
+                start += len(table)
 
     def tables(self) -> dict[Axes, Table]:
         """The table of every set that was asked for, its axes in the order asked for."""
@@ -96,6 +115,15 @@ class CellAccumulator:
         if batch.absent:
             self._count([np.array([code]) for code in self._absent], batch.absent)
         self._count([column.values for column in batch.columns], 1)
+
+    def state(self) -> Numbers:
+        """The records seen, and the counts of all tables."""
+        return joined(self.rows, self._tables.counted())
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self._tables.add_counted(state[1:])
 
     def _count(self, codes: list[NDArray[Any]], times: int) -> None:
         kept = kept_records(codes, self._sizes)

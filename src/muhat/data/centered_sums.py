@@ -16,6 +16,7 @@ from muhat.data.columns import Batch, Floats
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.kernel import Accumulator
+from muhat.data.states import Numbers, joined
 from muhat.domains.lattice import BoxLattice
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -74,3 +75,13 @@ class CenteredAccumulator:
                 if center is not None:
                     offsets = values_of(floats, column) - center
                     self._sums[column].add(Batch(batch.rows, [Floats(offsets)]))
+
+    def state(self) -> Numbers:
+        """The records seen, and Σ q of every column."""
+        return joined(self.rows, self.totals)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        for sums, total in zip(self._sums, state[1:], strict=True):
+            sums.absorb(joined(0, 0, [total]))

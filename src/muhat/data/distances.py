@@ -21,6 +21,7 @@ from muhat.data.columns import Batch, FloatArray, Floats
 from muhat.data.engine import Sums, read_once
 from muhat.data.kernel import Accumulator, record_integers
 from muhat.data.radial_cells import RadialCells
+from muhat.data.states import Numbers, joined
 from muhat.data.tiles import (
     LARGEST,
     LEAST,
@@ -109,6 +110,15 @@ class DistanceCounter:
                 exact = partial(self._exact, records, first)
                 self.counts += self._cells.count(squares, exact)
 
+    def state(self) -> Numbers:
+        """The records seen, and how many lie in each cell."""
+        return joined(self.rows, self.counts)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.counts += state[1:]
+
     def _exact(self, records: Records, first: int, places: Indices) -> FloatArray:
         return self._tiles.exact_squares(records, first + places)
 
@@ -144,6 +154,15 @@ class ExcessAccumulator:
                 outside = (tile.squares > self._skipped).nonzero()[0]
                 if self._outside.put(tile.values, outside):
                     self._add_outside()
+
+    def state(self) -> Numbers:
+        """The records seen, and Σ q."""
+        return joined(self.rows, self.total)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self._others.absorb(joined(0, 0, state[1:]))
 
     def _add_outside(self) -> None:
         values = self._outside.take()
@@ -192,6 +211,15 @@ class BoundedAccumulator:
                 if len(tile.strays):
                     self._put_aside(records.pick(tile.start + tile.strays, self._magnitude))
                 self._ball.add(tile.values, tile.squares, tile.strays)
+
+    def state(self) -> Numbers:
+        """The records seen, and Σ q."""
+        return joined(self.rows, self.total)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self._others.absorb(joined(0, 0, state[1:]))
 
     def _put_aside(self, strays: FloatArray) -> None:
         if self._strays.put(strays, np.arange(len(strays))):

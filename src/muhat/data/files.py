@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from muhat.data.base import Partition, Source
+from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.selection import Coders, Columns, Field, places, select
 from muhat.errors import DataChanged, InvalidInput
 
@@ -70,7 +70,7 @@ class File(ABC):
         return self._opened_as[2:]
 
 
-class FilesSource(Source):
+class FilesSource(PartitionedSource):
     """Some files with the same columns, read one after another in the order of their paths."""
 
     def __init__(

@@ -6,7 +6,7 @@ import numpy as np
 
 from muhat.data.base import Source
 from muhat.data.columns import Batch, FloatArray
-from muhat.data.engine import read_once
+from muhat.data.engine import read_here
 from muhat.data.tiles import floats
 
 
@@ -17,7 +17,7 @@ def gathered(source: Source) -> FloatArray:
     `exact_sums` does.
     """
     dim = source.dim
-    parts = [part for each in read_once(source, lambda: _Gatherer(dim)) for part in each.parts]
+    parts = [part for each in read_here(source, lambda: _Gatherer(dim)) for part in each.parts]
     return np.concatenate(parts) if parts else np.empty((0, dim))
 
 

@@ -20,6 +20,7 @@ from muhat.data.columns import Batch, Column, Floats
 from muhat.data.engine import read_once
 from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import parts
+from muhat.data.states import Numbers, joined
 
 Counts = NDArray[np.int64]
 
@@ -105,6 +106,18 @@ class _WindowAccumulator:
             stop = min(start + _BLOCK_ROWS, batch.rows)
             for index, column in enumerate(_columns(batch)):
                 self._count(index, self._codes(index, column.part(start, stop)), 1)
+
+    def state(self) -> Numbers:
+        """The records seen, and the tables one after another."""
+        return joined(self.rows, *self.tables)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        start = 1
+        for table in self.tables:
+            table += state[start : start + len(table)]
+            start += len(table)
 
     def _codes(self, index: int, column: Column) -> NDArray[np.int64]:
         high, low, present = parts(column)

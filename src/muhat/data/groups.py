@@ -25,6 +25,7 @@ from muhat.data.columns import Batch, Column
 from muhat.data.engine import read_once
 from muhat.data.selection import column_names
 from muhat.data.sources import open_source
+from muhat.data.states import Numbers, joined
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
 from muhat.workloads.cells import product, writable
@@ -96,9 +97,10 @@ class GroupSource:
                 f"the data have {len(self.columns)} columns, the domain {lattice.record_dim}."
             )
         drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        coders, groups = self._coders, self.groups
         accumulators = read_once(
             self._source,
-            lambda: _GroupAccumulator(lattice, self._coders, self.groups, drop),
+            lambda: _GroupAccumulator(lattice, coders, groups, drop),
             show_progress=show_progress,
             threads=threads,
         )
@@ -177,13 +179,25 @@ class _GroupAccumulator:
         # Two halves of every sum, so that 64 bits hold 2^40 records of 2^45 steps.
         self._high = np.zeros((groups, lattice.dim), np.int64)
         self._low = np.zeros((groups, lattice.dim), np.int64)
+        # What others held has no bound on its records.
+        self._absorbed: NDArray[Any] = np.zeros((groups, lattice.dim), object)
         self.counts = np.zeros(groups, np.int64)
         self.rows = 0
 
     def total(self) -> NDArray[Any]:
         """Σ q, of shape (groups, d), as Python integers."""
-        total: NDArray[Any] = self._high.astype(object) * (1 << _LOW_BITS) + self._low
-        return total
+        high = self._high.astype(object) * (1 << _LOW_BITS)
+        return np.asarray(high + self._low + self._absorbed)
+
+    def state(self) -> Numbers:
+        """The records seen, those of every group, and Σ q by group and coordinate."""
+        return joined(self.rows, self.counts, self.total())
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.counts += state[1 : 1 + self._groups].astype(np.int64)
+        self._absorbed += state[1 + self._groups :].reshape(self._absorbed.shape)
 
     def add(self, batch: Batch) -> None:
         """Add every record of the batch that has a group."""

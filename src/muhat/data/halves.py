@@ -1,8 +1,9 @@
 """The first records of a source and all the others, by a row number that nobody's value changes.
 
 Row numbers are public places: the index in an array or a table; in files the order of the paths,
-then of row groups or record batches, then of rows; in CSV files that of physical lines. A record
-is in one half or in the other, in every pass, whatever any record holds.
+then of row groups or record batches, then of rows; in CSV files that of physical lines; on Spark a
+number that is stored beside each row. A record is in one half or in the other, in every pass,
+whatever any record holds.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from muhat import _check
-from muhat.data.base import Partition, Source
+from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.columns import Batch
+from muhat.data.engine import require_here
 from muhat.errors import InvalidInput
 
 
@@ -24,6 +26,17 @@ class Halves:
 
     head: Source
     tail: Source
+
+
+@runtime_checkable
+class Splits(Protocol):
+    """A source that is not on this machine and tells its rows by numbers stored beside them."""
+
+    def split(self, first: int) -> tuple[Source, Source]:
+        """The first `first` rows and the others."""
+
+    def without(self, places: Sequence[int]) -> Source:
+        """All rows but those at some places, 0 the first."""
 
 
 def split_rows(source: Source, first: int) -> Halves:
@@ -44,19 +57,32 @@ def split_rows(source: Source, first: int) -> Halves:
     first = _check.count("first", first)
     if first >= rows:
         raise InvalidInput("first must leave at least one row for the second half.")
+    if isinstance(source, Splits):
+        return Halves(*source.split(first))
+    assert isinstance(source, PartitionedSource)
     boundary = _Boundary()
     return Halves(_Head(source, first, rows, boundary), _Tail(source, first, rows, boundary))
 
 
+def require_random_part(source: Source, *, ordered: bool) -> None:
+    """Refuse a source that random rows cannot be left out of, or put in random order if `ordered`.
+
+    On this machine both are done in memory. Rows elsewhere are left out by their numbers.
+    """
+    if ordered or not isinstance(source, Splits):
+        require_here(source)
+
+
 def require_stable_order(source: Source) -> None:
-    """Refuse a source whose rows have no number that lasts: anything but arrays and files."""
+    """Refuse a source whose rows have no number that lasts: arrays and files do, streams do not."""
     from muhat.data.files import FilesSource
     from muhat.data.memory import MemorySource
 
-    if not isinstance(source, MemorySource | FilesSource):
+    if not isinstance(source, MemorySource | FilesSource | Splits):
         raise InvalidInput(
             "data must have rows in a fixed order, to be split in two: an array, a table or files. "
-            "A stream may change its order between two passes. Read it into a table first."
+            "A stream may change its order between two passes: read it into a table first. The "
+            "rows of a Spark frame need a number: spark_data(frame, materialize=path)."
         )
 
 
@@ -71,10 +97,12 @@ class _Boundary:
     before: int = field(default=0)
 
 
-class _Half(Source):
+class _Half(PartitionedSource):
     """Some of the rows of a source."""
 
-    def __init__(self, source: Source, first: int, rows: int, boundary: _Boundary) -> None:
+    def __init__(
+        self, source: PartitionedSource, first: int, rows: int, boundary: _Boundary
+    ) -> None:
         self.columns = source.columns
         self.types = source.types
         self._source = source

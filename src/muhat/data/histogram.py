@@ -61,10 +61,10 @@ class CellSource:
         the tables are the marginals of one histogram. Raises DataChanged and SourceFailed as
         `exact_sums` does.
         """
-        tables = CellTables(self.shape, sets)
+        coders, tables = self._coders, CellTables(self.shape, sets)
         read_once(
             self._source,
-            lambda: CellAccumulator(self._coders, tables),
+            lambda: CellAccumulator(coders, tables),
             show_progress=show_progress,
             threads=threads,
         )

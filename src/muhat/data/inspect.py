@@ -11,6 +11,7 @@ import numpy as np
 
 from muhat.data.base import Source
 from muhat.data.columns import Batch, Column, Floats
+from muhat.data.engine import require_here
 from muhat.data.exact import split
 from muhat.errors import InvalidInput, SourceFailed
 
@@ -58,13 +59,14 @@ def inspect(
 
     `lower` and `upper` have one bound a coordinate, or are left out.
     """
+    here = require_here(source)
     lows, highs = _bounds("lower", lower, source.dim), _bounds("upper", upper, source.dim)
     tallies = [_Tally(low, high) for low, high in zip(lows, highs, strict=True)]
     rows = ragged = 0
     failed = False
     try:
         with np.errstate(all="ignore"):
-            for partition in source.partitions():
+            for partition in here.partitions():
                 for batch in partition.batches():
                     rows += batch.rows + batch.absent
                     ragged += batch.absent

@@ -22,6 +22,7 @@ from muhat.data.moment_kernel import MomentKernel
 from muhat.data.points_kernel import PointsKernel
 from muhat.data.product_kernel import PartKernel, ProductKernel
 from muhat.data.simplex_kernel import SimplexKernel
+from muhat.data.states import Numbers, joined
 from muhat.data.tiles import transposed
 from muhat.domains.lattice import (
     BallLattice,
@@ -76,6 +77,16 @@ class Accumulator:
                 sums, counted = self._kernel.sums(columns, drop=self._drop)
                 self.counted += counted
                 self._total += np.asarray(sums, self._total.dtype)
+
+    def state(self) -> Numbers:
+        """The records seen, those that count, and Σ q of every sum."""
+        return joined(self.rows, self.counted, self._total)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.counted += int(state[1])
+        self._total += state[2:].astype(self._total.dtype)
 
     def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
         for start in range(0, batch.rows, self._block_rows):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muhat.data.coding import Coder
 from muhat.data.columns import Batch, Column, Floats, Integers
-from muhat.data.engine import read_once
+from muhat.data.engine import read_here
 from muhat.data.selection import Field, column_names
 from muhat.data.sources import open_source
 from muhat.errors import InvalidInput
@@ -29,7 +29,7 @@ def labels_of(data: Any, columns: object) -> dict[str, list[str]]:
         raise InvalidInput("name the columns whose values to list.")
     collectors = [Collector() for _ in names]
     source = open_source(data, names, len(names), coders=cast("list[Coder]", collectors))
-    read_once(source, Counted, show_progress=True, threads=1)
+    read_here(source, Counted, show_progress=True, threads=1)
     return {
         name: [label for label, _ in collector.counts.most_common()]
         for name, collector in zip(source.columns, collectors, strict=True)

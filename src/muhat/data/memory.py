@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
-from muhat.data.base import Partition, Source
+from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.columns import Batch, Column, column_of, require_numeric
 from muhat.data.selection import Coders, Columns, Field, coders_for, require_dim, select
 from muhat.errors import DataChanged, InvalidInput
@@ -26,7 +26,7 @@ PARTITION_VALUES = 1 << 20
 Reader = Callable[[int, int], Iterator[Batch]]
 
 
-class MemorySource(Source):
+class MemorySource(PartitionedSource):
     """Records with a length and a way to read any slice of them."""
 
     def __init__(

@@ -9,20 +9,22 @@ split; with whole numbers they are exact. The signs are public: privacy never re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.base import Partition, Source
+from muhat.data.base import Accumulated, Source
 from muhat.data.columns import Batch, FloatArray, Floats
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
+from muhat.data.states import Numbers, joined
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 
 _BLOCK_VALUES = 1 << 18
@@ -181,30 +183,53 @@ class PreparedSource(Source):
         """As the source within knows it."""
         return self._source.known_rows
 
-    @property
-    def bytes_a_thread(self) -> int:
-        """As the source within has it."""
-        return self._source.bytes_a_thread
-
     def rows(self) -> int:
         """As many records as the source within has."""
         return self._source.rows()
-
-    def partitions(self) -> Sequence[Partition]:
-        """The partitions of the source within."""
-        return [self._prepared(partition) for partition in self._source.partitions()]
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if the data within are not those that were opened."""
         self._source.check_unchanged()
 
-    def _prepared(self, partition: Partition) -> Partition:
-        def batches() -> Iterator[Batch]:
-            for batch in partition.batches():
-                for tile in self._preparation.tiles(batch):
-                    yield Batch(tile.shape[1], [Floats(values) for values in tile])
+    def fold(
+        self,
+        accumulator: Callable[[], Accumulated],
+        *,
+        show_progress: bool,
+        threads: int | None,
+    ) -> list[Accumulated] | None:
+        """Records are prepared where they are read, just before they are added."""
+        preparation = self._preparation
+        found = self._source.fold(
+            lambda: _Preparing(accumulator(), preparation),
+            show_progress=show_progress,
+            threads=threads,
+        )
+        return None if found is None else [each.inner for each in found]
 
-        return Partition(partition.size, batches)
+
+class _Preparing(Generic[Accumulated]):
+    """Prepares records for an accumulator."""
+
+    def __init__(self, inner: Accumulated, preparation: Preparation) -> None:
+        self.inner = inner
+        self._preparation = preparation
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add every record of the batch, prepared."""
+        self.rows += batch.rows + batch.absent
+        for tile in self._preparation.tiles(batch):
+            self.inner.add(Batch(tile.shape[1], [Floats(values) for values in tile]))
+
+    def state(self) -> Numbers:
+        """What the accumulator holds."""
+        return self.inner.state()
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.inner.absorb(state)
 
 
 def prepared_counts(
@@ -257,3 +282,12 @@ class _CoordinateCounter:
             np.clip(places, 0, self._lasts, out=places)
             places += self._starts
             np.add.at(flat, places.reshape(-1), 1)
+
+    def state(self) -> Numbers:
+        """The records seen, and the table."""
+        return joined(self.rows, self.table)
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.table += state[1:].reshape(self.table.shape)

@@ -13,8 +13,8 @@ from muhat.data.selection import Coders, Columns, column_names
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
-    "a numpy array, a pandas or polars frame, an Arrow table, a dict or list of numbers, "
-    "or the path of a .parquet, .csv, .arrow or .feather file"
+    "a numpy array, a pandas, polars, Spark or Dask frame, an Arrow table, a dict or list of "
+    "numbers, or the path of a .parquet, .csv, .arrow or .feather file"
 )
 
 
@@ -26,7 +26,8 @@ def open_source(
     `data` is a numpy array (1-D, or 2-D with one record a row), a pandas or polars DataFrame or
     Series, an Arrow table, record batch or array, any object that hands out an Arrow stream
     again and again (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records,
-    a path, a glob or a list of paths. Readers that can be read only once are refused.
+    a path, a glob or a list of paths, or a Spark or Dask DataFrame, whose records stay there.
+    Readers that can be read only once are refused.
 
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
@@ -62,6 +63,15 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
 
     library = type(data).__module__.partition(".")[0]
     kind = type(data).__name__
+    if any(parent.__module__.startswith("pyspark.") for parent in type(data).__mro__):
+        # Before anything else: a frame of Spark's offers its records as an Arrow stream too.
+        return _open_spark(data, columns, dim, coders)
+    if (library, kind) == ("muhat", "SparkData"):
+        return _open_spark(data, columns, dim, coders)
+    if library == "dask" and kind == "DataFrame":
+        from muhat.data.dask import DaskSource
+
+        return DaskSource(data, columns, dim, coders)
     if library == "pandas" and kind in ("DataFrame", "Series"):
         return tables.open_pandas(data, columns, dim, coders)
     if library == "polars" and kind in ("DataFrame", "Series", "LazyFrame"):
@@ -76,6 +86,17 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
     if hasattr(data, "__arrow_c_stream__"):
         return tables.open_stream(data, columns, dim, coders)
     raise InvalidInput(f"data must be {_ACCEPTED}; got {kind}.")
+
+
+def _open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders) -> Source:
+    from muhat.data.spark import SparkData, is_spark, open_spark
+
+    if not isinstance(data, SparkData) and not is_spark(data):
+        raise InvalidInput(
+            f"data must be a Spark DataFrame; got {type(data).__module__}.{type(data).__name__}. "
+            "A pandas-on-Spark frame has .to_spark()."
+        )
+    return open_spark(data, columns, dim, coders)
 
 
 def _is_list_of_paths(data: object) -> bool:

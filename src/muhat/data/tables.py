@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat.data.arrow import batch_of, columns_of, fields_of
-from muhat.data.base import Partition, Source
+from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.coding import Coder
 from muhat.data.columns import Batch, Column, column_of
 from muhat.data.memory import MemorySource
@@ -98,7 +98,7 @@ def open_stream(data: Any, columns: Columns, dim: int | None, coders: Coders = (
     return StreamSource(data, columns, dim, coders)
 
 
-class StreamSource(Source):
+class StreamSource(PartitionedSource):
     """Records behind the Arrow stream protocol, asked for again on every pass."""
 
     def __init__(self, data: Any, columns: Columns, dim: int | None, coders: Coders) -> None:

@@ -9,8 +9,10 @@ record is replaced, the whole is (ε + ε', δ + δ')-private where one is added
 independently stay so: the bias is the mechanism's own, at most 2v of them are lost.
 
 The records must be at hand: an array, or a file read into one, all of it, since every record has
-the same chance. Records that are to be left out (missing values) must be left out before they are
-counted. Secret: n, N − n, how long this takes. Proof: docs/proofs/unknown-n.md.
+the same chance. Rows of a cluster that have numbers are left out by them instead; their order is
+then not random, so the mechanism must not depend on it. Records that are not to count (missing
+values) must be left out before they are counted. Secret: n, N − n, how long this takes. Proof:
+docs/proofs/unknown-n.md.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.enclosures import falling_exponential
-from muhat.noise.entropy import Words, system_words
+from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.privacy import ApproxDP, Privacy, PureDP
 from muhat.privacy.rounding import float_at_least
 
@@ -116,6 +118,11 @@ class UnknownNumber:
         number = self.draw(len(records), source)
         return None if number is None else self.subset(records, number, filler, source)
 
+    def left_out(self, n: int, source: Words = system_words) -> tuple[int, ...] | None:
+        """The places of the n − N of n records that are left out, uniformly, or None (⊥)."""
+        number = self.draw(n, source)
+        return None if number is None else _distinct(n, n - number, source)
+
     def total(self, inner: Privacy) -> ApproxDP:
         """What the wrapper and the mechanism inside promise together, under add or remove."""
         if not isinstance(inner, ApproxDP | PureDP):
@@ -150,3 +157,14 @@ def _random_order(size: int, source: Words) -> NDArray[np.intp]:
         ordered = keys[order]
         if not (ordered[1:] == ordered[:-1]).any():
             return order
+
+
+def _distinct(size: int, count: int, source: Words) -> tuple[int, ...]:
+    """`count` of 0, …, size − 1, every set of so many with the same chance; ascending."""
+    chosen: set[int] = set()
+    shift = WORD_BITS - size.bit_length()
+    while len(chosen) < count:
+        place = int(source(1)[0]) >> shift
+        if place < size:
+            chosen.add(place)
+    return tuple(sorted(chosen))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.noise.discrete import LEAST_RATE, geometric, coins
+from muhat.noise.discrete import LEAST_RATE, coins, geometric
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.exact import PRECISION, Enclosure, exponential, multiply

@@ -153,28 +153,36 @@ class UnknownNumberPlan:
         Order: arguments and metadata are checked; the ledger is charged; then values are read.
         A failure after the charge keeps the charge.
         """
-        from muhat.data.engine import require_here
+        from muhat.data.halves import require_random_part
         from muhat.planning.unbounded_execution import open_records, released
 
         account = as_ledger(ledger)
-        # All records are needed at once: refused before the charge, if it must be.
-        source = require_here(open_records(self.domain, data, columns))
+        source = open_records(self.domain, data, columns)
+        require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
         note = note_of(self.statistic, source.columns)
         head = charged(account, self.privacy, self.neighbors, self.digest, note)
         return released(self, source, self._run(source), head, self.assumptions)
 
     def _run(self, source: Source) -> Learnt:
-        from muhat.data import open_source
-        from muhat.data.gathered import gathered
-
-        chosen = self.number.select(gathered(source), np.nan)
-        if chosen is None:
+        part = self._part(source)
+        if part is None:
             nothing = np.full(self.dim, np.nan)
             return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
-        method = self.plan_for(len(chosen)).method
-        found = method.run(open_source(chosen, None, self.dim))
+        found = self.plan_for(part.rows()).method.run(part)
         # Noise and interval depend on how many were averaged: nothing said may.
         return replace(found, noise=None, ball=None)
+
+    def _part(self, source: Source) -> Source | None:
+        """A random part of the records, or None if they may be too few."""
+        from muhat.data import open_source
+        from muhat.data.gathered import gathered
+        from muhat.data.halves import Splits
+
+        if isinstance(source, Splits):
+            left_out = self.number.left_out(source.rows())
+            return None if left_out is None else source.without(left_out)
+        chosen = self.number.select(gathered(source), np.nan)
+        return None if chosen is None else open_source(chosen, None, self.dim)
 
     def assuming(self, *sentences: str) -> UnknownNumberPlan:
         """The same plan with more assumptions stated."""

@@ -27,7 +27,7 @@ def read_json(text: str, schema: str, what: str, build: Callable[[dict[str, Any]
         fields = json.loads(text, parse_constant=_refuse)
         if fields["schema"] != schema:
             found = fields["schema"]
-            raise InvalidInput(f"the release has schema {found!r:.40}; {schema} is read.")
+            raise InvalidInput(f"the text has schema {found!r:.40}; {schema} is read.")
         return build(fields)
     except _MALFORMED as error:
         if isinstance(error, InvalidInput):

@@ -14,7 +14,7 @@ from muhat.data import Source, open_source
 from muhat.data.bin_counts import values_of
 from muhat.data.columns import Batch, FloatArray
 from muhat.data.distances import bounded
-from muhat.data.engine import read_once
+from muhat.data.engine import read_here
 from muhat.data.selection import column_names
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
@@ -74,7 +74,7 @@ def disclosed_total(source: Source, chance: Fraction, transform: Transform) -> f
 
     The sum is rounded once, so that it does not depend on the order of the records.
     """
-    accumulators = read_once(source, lambda: _Disclosing(chance, transform))
+    accumulators = read_here(source, lambda: _Disclosing(chance, transform))
     total = sum((Fraction(value) for each in accumulators for value in each.values), Fraction(0))
     # A sum beyond the floats is held at their end: an exception would tell of the records.
     return float(max(-_LARGEST_SUM, min(total, _LARGEST_SUM)))

@@ -1,0 +1,161 @@
+"""`--engine spark`: tables that a Spark cluster reads, for commands that take data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from muhat.cli.options import data_from
+from muhat.errors import InvalidInput
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+"""The pages that Spark serves show how many rows there are, and its log quotes what it reads."""
+
+
+def engine_options(command: Command) -> Command:
+    """--engine, --master, --format, --materialize and --conf."""
+    for option in (
+        click.option(
+            "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's own."
+        ),
+        click.option(
+            "--materialize",
+            metavar="PATH",
+            help="With --engine spark: write the rows down at PATH first, each with a number.",
+        ),
+        click.option(
+            "--format",
+            "table_format",
+            metavar="NAME",
+            help="With --engine spark: what the paths hold, for instance delta, iceberg or orc.",
+        ),
+        click.option(
+            "--master",
+            metavar="URL",
+            help="With --engine spark: local[2], spark://host:7077, yarn, or sc://host (Connect).",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["embedded", "spark"]),
+            default="embedded",
+            show_default=True,
+            help="Read files on this machine, or paths and tables on a Spark cluster.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def opened(
+    files: tuple[str, ...],
+    *,
+    engine: str,
+    master: str | None,
+    table_format: str | None,
+    materialize: str | None,
+    conf: tuple[str, ...],
+) -> Iterator[Any]:
+    """What the library takes as data; a Spark session that was started for it ends with it."""
+    if engine == "embedded":
+        given = {
+            "--master": master,
+            "--format": table_format,
+            "--materialize": materialize,
+            "--conf": conf,
+        }
+        for option, value in given.items():
+            if value:
+                raise InvalidInput(f"{option} is for Spark: add --engine spark.")
+        yield data_from(files)
+        return
+    with _session(master, conf) as session:
+        yield _table(session, files, table_format, materialize)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is that of files, not of a table in Spark's catalog.
+
+    >>> is_path("warehouse/people"), is_path("sales.people"), is_path("delta.`/people`")
+    (True, False, False)
+    """
+    if "`" in name:
+        return False
+    return "/" in name or name.lower().endswith((".parquet", ".pq")) or os.path.exists(name)
+
+
+def _table(
+    session: Any, names: tuple[str, ...], table_format: str | None, materialize: str | None
+) -> Any:
+    from muhat.data.spark import spark_data
+    from muhat.data.spark_quiet import quiet
+
+    if len(set(names)) < len(names):
+        raise InvalidInput("a table is named twice: every record must be read once.")
+    frame = None
+    try:
+        with quiet(session):
+            if table_format is not None:
+                frame = session.read.format(table_format).load(list(names))
+            elif all(is_path(name) for name in names):
+                frame = session.read.parquet(*names)
+            elif len(names) == 1:
+                frame = session.table(names[0])
+    except Exception:
+        frame = None
+    if frame is None:
+        shown = ", ".join(f"{name!r:.80}" for name in names)
+        raise InvalidInput(
+            f"Spark cannot open {shown}: name one table, or paths of one format (Parquet, or what "
+            "--format says) that all executors can read."
+        )
+    return spark_data(frame, materialize=materialize)
+
+
+@contextmanager
+def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[Any]:
+    if master is None:
+        raise InvalidInput("--engine spark needs a --master, for instance --master local[2].")
+    settings = dict(SETTINGS)
+    for setting in conf:
+        key, equals, value = setting.partition("=")
+        if not (key and equals):
+            raise InvalidInput(f"--conf must read KEY=VALUE; got {setting!r:.80}.")
+        settings[key] = value
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InvalidInput("--engine spark needs pyspark: pip install 'muhat[spark]'.") from None
+    if master.startswith("local") or "//localhost" in master or "//127.0.0.1" in master:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    running = SparkSession.getActiveSession()
+    session = None
+    try:
+        builder: Any = SparkSession.builder
+        builder = builder.remote(master) if master.startswith("sc://") else builder.master(master)
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.appName("muhat").getOrCreate()
+    except Exception:
+        session = None
+    if session is None:
+        raise InvalidInput(
+            f"Spark does not start with --master {master!r:.80}: it needs Java 17, and a master "
+            "that answers."
+        )
+    try:
+        yield session
+    finally:
+        if running is None:
+            session.stop()

@@ -1,0 +1,96 @@
+"""Dask DataFrames as a source: every partition is folded where it is, sums come home.
+
+Workers need muhat installed, which is tried out before anything is charged. Dask's graphs hold the
+seeds of whatever is random in them, so a frame is the same rows every time it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from muhat.data.base import Accumulated, PartitionedSource, Source
+from muhat.data.selection import Coders, Columns
+from muhat.data.states import packed, unpacked
+from muhat.data.tables import open_pandas
+from muhat.errors import DataChanged, InvalidInput
+
+
+class DaskSource(Source):
+    """Some columns of a Dask DataFrame."""
+
+    def __init__(self, frame: Any, columns: Columns, dim: int | None, coders: Coders) -> None:
+        # An empty frame of the same types: what is refused is refused as for pandas.
+        opened = open_pandas(frame._meta, columns, dim, coders)
+        self.columns, self.types = opened.columns, opened.types
+        self._frame, self._dtypes = frame, frame._meta.dtypes
+        self._options = (columns, dim, coders)
+        self._rows: int | None = None
+        if self._computed([b""], _probe) is None:
+            raise InvalidInput("muhat does not run on Dask's workers: install it there.")
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of records that were counted, or that the first pass saw."""
+        return self._rows
+
+    def rows(self) -> int:
+        """By a task a partition."""
+        if self._rows is None:
+            counts = self._computed(self._frame.to_delayed(), len)
+            if counts is None:
+                raise InvalidInput("data could not be counted to the end.")
+            self._rows = sum(counts)
+        return self._rows
+
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if columns or types are not what they were."""
+        if not self._frame._meta.dtypes.equals(self._dtypes):
+            raise DataChanged("the columns of the data have changed since they were opened.")
+
+    def fold(
+        self, accumulator: Callable[[], Accumulated], *, show_progress: bool, threads: int | None
+    ) -> list[Accumulated] | None:
+        """A task a partition."""
+        import cloudpickle
+
+        task = cloudpickle.dumps((accumulator, self._options))
+        states = self._computed(self._frame.to_delayed(), lambda part: _fold(task, part))
+        if states is None:
+            return None
+        total = accumulator()
+        for state in states:
+            total.absorb(unpacked(state))
+        self._rows = total.rows if self._rows is None else self._rows
+        return [total]
+
+    def _computed(self, parts: list[Any], work: Callable[[Any], Any]) -> list[Any] | None:
+        """What becomes of every part, or None: an exception may quote what was read."""
+        import dask
+
+        try:
+            return list(dask.compute(*(dask.delayed(work, pure=False)(part) for part in parts)))
+        except Exception:
+            return None
+
+
+def _fold(task: bytes, part: Any) -> bytes:
+    """The state of a partition; nothing raised here says why, for workers log it."""
+    import pickle
+
+    try:
+        # Made anew for every partition: an accumulator may share something with its copies.
+        accumulator, (columns, dim, coders) = pickle.loads(task)
+        source = open_pandas(part, columns, dim, coders)
+        assert isinstance(source, PartitionedSource)
+        found = source.fold(accumulator, show_progress=False, threads=1)
+        state = None if found is None else packed(found[0].state())
+    except Exception:
+        state = None
+    if state is None:
+        raise RuntimeError("muhat: a partition could not be read to the end")
+    return state
+
+
+def _probe(nothing: bytes) -> int:
+    return len(nothing)

@@ -1,0 +1,260 @@
+"""Spark DataFrames as a source: a pass runs on the cluster, sums come home.
+
+Each partition is folded by the accumulators of the embedded engine, in Spark's Python workers over
+Arrow batches, to one row of whole numbers. Spark keeps the row of exactly one attempt at every
+task, so a task that is tried again, or twice at once, counts once. No record comes to the driver.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat.data.base import Accumulated, Source
+from muhat.data.selection import Coders, Columns, Field, Selection, select
+from muhat.data.spark_plan import require_same_rows
+from muhat.data.spark_quiet import quiet
+from muhat.data.spark_rows import Numbered, numbered
+from muhat.data.spark_ship import ship
+from muhat.data.spark_worker import SCHEMA, Pass
+from muhat.data.states import Numbers, packed, unpacked
+from muhat.errors import DataChanged, InvalidInput, MuhatError
+
+NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double", "boolean"}
+TEXTS = {"string", "binary", "void"}
+
+SMALL_STATE = 1 << 12
+"""Larger states are added up on the cluster first; the other news of a task are as large."""
+
+MERGERS = 8
+
+
+@dataclass(frozen=True)
+class SparkData:
+    """A Spark DataFrame as `data`, pinned to rows that are written down if `rows` are given."""
+
+    frame: Any
+    rows: Numbered | None = None
+
+    def __repr__(self) -> str:
+        return "SparkData()"
+
+
+def spark_data(frame: Any, *, materialize: str | os.PathLike[str] | None = None) -> SparkData:
+    """A Spark DataFrame, to be passed as `data`; with `materialize` its rows are written down.
+
+    The path is one that all executors reach, and must not exist yet: the rows go there as Parquet,
+    each with a number. That pins the rows of a frame that would differ between passes (a sample, a
+    limit without an order), and allows mechanisms that split rows by their number. It is a copy of
+    the records, so keep it as safe as they are, and delete it when it is not needed any more.
+    """
+    if not is_spark(frame):
+        raise InvalidInput(f"frame must be a Spark DataFrame; got {type(frame).__name__}.")
+    if materialize is None:
+        return SparkData(frame)
+    path = os.fspath(materialize)
+    if not isinstance(path, str) or not path:
+        raise InvalidInput("materialize must be a path of text.")
+    return SparkData(frame, numbered(frame, path))
+
+
+def is_spark(data: object) -> bool:
+    """Whether it is a Spark DataFrame, classic or Connect; Spark is not imported to tell."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
+        for kind in type(data).__mro__
+    )
+
+
+def open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
+    """The source of a frame or of `SparkData`; arguments and the analysed plan are looked at."""
+    given = data if isinstance(data, SparkData) else SparkData(data)
+    frame = given.frame if given.rows is None else given.rows.frame
+    fields: list[Field] | None = None
+    try:
+        with quiet(frame.sparkSession):
+            if given.rows is None:
+                require_same_rows(frame)
+            listed = list(frame.schema.fields)
+            # The numbers of written rows are no column of theirs.
+            fields = fields_of(listed if given.rows is None else listed[:-1], columns, dim)
+    except MuhatError:
+        raise
+    except Exception:
+        fields = None
+    if fields is None:
+        # Raised outside the handler: Spark's exceptions quote what they were about.
+        raise InvalidInput("data could not be opened: Spark refuses to analyse the frame.")
+    selection = select(fields, columns, dim, coders=coders)
+    widths = [_width(fields[position]) for position in selection.positions]
+    with quiet(frame.sparkSession):
+        ship(frame)
+    kind = SparkSource if given.rows is None else PinnedSource
+    return kind(frame, selection, widths, given.rows)
+
+
+class SparkSource(Source):
+    """Some columns of a Spark DataFrame."""
+
+    def __init__(
+        self, frame: Any, selection: Selection, widths: Sequence[int], rows: Numbered | None
+    ) -> None:
+        self.columns, self.types = selection.columns, selection.types
+        self._frame = frame
+        self._schema = frame.schema
+        self._selection = selection
+        self._widths = widths
+        self._numbers = rows
+        self._rows = None if rows is None else rows.count
+        self._where: str | None = None
+        self._left_out: Numbers | None = None
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of records that were counted, or that the first pass saw."""
+        return self._rows
+
+    def rows(self) -> int:
+        """By a job that counts them."""
+        if self._rows is None:
+            found = None
+            try:
+                with quiet(self._frame.sparkSession):
+                    found = int(self._chosen().count())
+            except Exception:
+                found = None
+            if found is None:
+                raise InvalidInput("data could not be counted to the end.")
+            self._rows = found
+        return self._rows
+
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if columns or types are not what they were."""
+        now = None
+        try:
+            # A new plan, for a client asks for the schema of one only once.
+            with quiet(self._frame.sparkSession):
+                now = self._frame.select("*").schema
+        except Exception:
+            now = None
+        if now != self._schema:
+            raise DataChanged("the columns of the data have changed since they were opened.")
+
+    def fold(
+        self,
+        accumulator: Callable[[], Accumulated],
+        *,
+        show_progress: bool,
+        threads: int | None,
+    ) -> list[Accumulated] | None:
+        """One job; the sums of partitions are added up here, or on the cluster if they are long."""
+        total = accumulator()
+        try:
+            with quiet(self._frame.sparkSession):
+                for state in self._states(accumulator, len(packed(total.state()))):
+                    total.absorb(unpacked(state))
+        except Exception:
+            return None
+        if self._rows is None:
+            self._rows = total.rows
+        return [total]
+
+    def _states(self, accumulator: Callable[[], Accumulated], size: int) -> Iterator[bytes]:
+        from pyspark import cloudpickle
+
+        this = Pass(accumulator, self._selection.coders, self._widths, self._left_out)
+        task = cloudpickle.dumps(this)
+        folded = self._chosen().mapInArrow(_work(task, "fold"), SCHEMA)
+        if size > SMALL_STATE:
+            folded = folded.repartition(MERGERS).mapInArrow(_work(task, "merge"), SCHEMA)
+        for row in folded.collect():
+            yield row[0]
+
+    def _chosen(self) -> Any:
+        names = [self._schema.fields[position].name for position in self._selection.positions]
+        if self._left_out is not None:
+            assert self._numbers is not None
+            names.append(self._numbers.column)
+        frame = self._frame if self._where is None else self._frame.where(self._where)
+        # Spark looks columns up by name again, and then trips over some of their characters.
+        plain = (f"c{index}" for index in range(len(names)))
+        return frame.select(*(quoted(name) for name in names)).toDF(*plain)
+
+
+class PinnedSource(SparkSource):
+    """Rows that are written down, each with a number: they can be split."""
+
+    def split(self, first: int) -> tuple[Source, Source]:
+        """The rows whose numbers come first, and the others."""
+        assert self._numbers is not None
+        head, tail = self._again(), self._again()
+        number, bound = quoted(self._numbers.column), self._numbers.bound(first)
+        head._where, head._rows = f"{number} < {bound}", first
+        tail._where, tail._rows = f"{number} >= {bound}", self.rows() - first
+        return head, tail
+
+    def without(self, places: Sequence[int]) -> Source:
+        """All rows but some."""
+        assert self._numbers is not None
+        part = self._again()
+        part._left_out = np.array([self._numbers.at(place) for place in places], np.int64)
+        part._rows = self.rows() - len(places)
+        return part
+
+    def _again(self) -> PinnedSource:
+        if self._where is not None or self._left_out is not None:
+            raise AssertionError("rows are split once")
+        return PinnedSource(self._frame, self._selection, self._widths, self._numbers)
+
+
+def fields_of(listed: Sequence[Any], columns: Columns, dim: int | None) -> list[Field]:
+    """What the fields of a Spark schema offer. An array is as wide as the others leave of `dim`."""
+    types = [(field.name, field.dataType.simpleString()) for field in listed]
+    wanted = types if columns is None else [each for each in types if each[0] in columns]
+    plain = sum(_is_number(kind) for _, kind in wanted)
+    arrays = sum(_array_of(kind) is not None for _, kind in wanted)
+    # Nobody said which columns: then an array is the record, or nothing of it.
+    width = 0 if dim is None or arrays != 1 or (columns is None and plain) else dim - plain
+    return [_field(name, kind, max(width, 0)) for name, kind in types]
+
+
+def quoted(name: str) -> str:
+    """A column's name, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _field(name: str, kind: str, width: int) -> Field:
+    element = _array_of(kind)
+    if element is not None and width:
+        return Field(name, f"fixed_size_list<{element}>[{width}]", width)
+    is_text = kind in TEXTS or kind.startswith(("string", "varchar", "char"))
+    return Field(name, kind, int(_is_number(kind)), is_text)
+
+
+def _is_number(kind: str) -> bool:
+    return kind in NUMBERS or kind.startswith("decimal(")
+
+
+def _array_of(kind: str) -> str | None:
+    """The type of an array's elements, if they are numbers."""
+    element = kind.removeprefix("array<").removesuffix(">")
+    return element if kind.startswith("array<") and _is_number(element) else None
+
+
+def _width(field: Field) -> int:
+    return field.width if field.type.startswith("fixed_size_list") else 0
+
+
+def _work(task: bytes, work: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What Spark is given to run; it is sent by value, and finds muhat where it arrives."""
+
+    def muhat(batches: Iterator[Any]) -> Iterator[Any]:
+        from muhat.data.spark_worker import run
+
+        return run(task, work, batches)
+
+    return muhat

@@ -1,0 +1,69 @@
+"""`muhat mean --engine spark` and `muhat demo --engine spark`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from standalone import Cluster
+
+from muhat.cli import main
+from muhat.demo.cluster import environment
+
+BOUNDS = ("--bounds", "x=0:1", "--rho", "1")
+
+
+def run(*arguments: object, code: int = 0) -> Any:
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pq.write_table(pa.table({"x": [i / 1000 for i in range(1000)]}), tmp_path / "x.parquet")
+    return tmp_path / "x.parquet"
+
+
+def test_paths_formats_and_tables_are_read(spark: Any, cluster: Cluster, table: Path) -> None:
+    there = ("--engine", "spark", "--master", cluster.url, *BOUNDS, "--json")
+    spark.read.parquet(str(table)).write.orc(str(table.parent / "orc"))
+    spark.read.parquet(str(table)).write.saveAsTable("people")
+    try:
+        for arguments in (
+            (table,),
+            (table.parent / "orc", "--format", "orc"),
+            ("people",),
+            ("default.people", "--materialize", table.parent / "rows"),
+            (f"parquet.`{table}`",),
+        ):
+            release = json.loads(run("mean", *arguments, *there).stdout)
+            assert release["n"] == 1000
+            assert abs(release["value"][0] - 0.4995) < 0.01
+    finally:
+        spark.sql("DROP TABLE people")
+
+
+def test_what_is_wrong_is_said_in_a_sentence(spark: Any, cluster: Cluster, table: Path) -> None:
+    there = ("--engine", "spark", "--master", cluster.url, *BOUNDS)
+    assert "Spark cannot open 'nowhere'" in run("mean", "nowhere", *there, code=2).stderr
+    assert "named twice" in run("mean", table, table, *there, code=2).stderr
+    assert "KEY=VALUE" in run("mean", table, *there, "--conf", "x", code=2).stderr
+    assert "needs a --master" in run("mean", table, *there[:2], *BOUNDS, code=2).stderr
+    assert "add --engine spark" in run("mean", table, "--master", "x", *BOUNDS, code=2).stderr
+
+
+def test_the_demo_starts_a_cluster_of_its_own() -> None:
+    command = [sys.executable, "-c", "from muhat.cli import main; main()", "demo", "--json"]
+    done = subprocess.run(
+        [*command, "--engine", "spark"], capture_output=True, text=True, env=environment()
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["n"] == 10_000
