@@ -451,6 +451,23 @@ def test_exact_answers_lead_to_a_ball_of_most_records(dim, offset):
     assert rounds <= (4 if offset == 0 else 5 if offset < 100 else 7) + (dim == 1)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3, 8])
+@pytest.mark.parametrize("times", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
+def test_noise_of_a_centre_is_not_taken_for_distances(dim, times):
+    schedule = ChainSchedule(1e4, (1.0,) * dim, 20_000, PROMISE)
+    ball = 1.1 * schedule.reach(2.326)
+    state = State("near", (0.0,) * dim, ball, 0.5, 50.0, 1.0, True)
+    lengths = np.full(20_000, times)
+    for sharp in (True, False):
+        state = replace(state, sharp=sharp)
+        counts = exact(cuts_of(schedule, state), lengths, 20_000)
+        found = after_near(schedule, state, counts, np.ones(dim), 0.01, Fraction(1, 10), 3)
+        assert found.stage == "near"
+        far = exact(cuts_of(schedule, state), 3 * schedule.clear * lengths / times, 20_000)
+        found = after_near(schedule, state, far, np.ones(dim), 0.01, Fraction(1, 10), 3)
+        assert found.stage in (("pull", "mean") if sharp else ("last",))
+
+
 def test_a_magnitude_close_to_the_records_takes_three_rounds():
     records = np.random.default_rng(1).normal(size=(20_000, 2)) + 3.0
     _, rounds = exact_run(ChainSchedule(10.0, (1.0, 1.0), 20_000, PROMISE), records)

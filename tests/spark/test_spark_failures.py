@@ -47,7 +47,7 @@ def slowly(frame: Any, marks: Path, seconds: float) -> Any:
     return frame.mapInArrow(wait, frame.schema)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 120) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 300) -> None:
     for _ in range(int(seconds * 20)):
         if true():
             return

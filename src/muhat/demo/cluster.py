@@ -18,7 +18,7 @@ from muhat.errors import InvalidInput
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java that make small programs start sooner."""
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 class LocalCluster:
