@@ -270,7 +270,8 @@ class ChainSchedule:
         return predicted_error(_best_counting(cells, self.privacy), many).average * math.sqrt(many)
 
     def _group(self, wanted: float, most: float) -> int:
-        return max(1, math.ceil(min(wanted, most * self.n)))
+        # A product of floats may lie next to the whole number that is meant.
+        return max(1, math.ceil(round(min(wanted, most * self.n), 6)))
 
 
 @lru_cache(maxsize=64)
