@@ -71,3 +71,17 @@ def test_a_promise_that_normal_noise_cannot_keep_is_refused():
         GaussianRandomizer(mh.Ball(1.0, dim=2), mh.PureDP(epsilon=1.0))
     with pytest.raises(mh.InvalidInput, match="promises nothing"):
         GaussianRandomizer(mh.Ball(1.0, dim=2), mh.GDP(mu=1000.0))
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("rho", [0.5, 30_000.0])
+def test_honest_numbers_are_within_reach_and_false_ones_hardly_farther(domain, rho):
+    randomizer = GaussianRandomizer(domain, mh.ZCDP(rho=rho))
+    grid = np.array(list(itertools.product(HOSTILE, repeat=randomizer.record_dim)))
+    payloads = randomizer.randomize(grid, np.empty((len(grid), 16), np.uint8))
+    assert randomizer.valid(payloads).all()
+    # Two records are μ = √(2ρ) apart, and noise is at most 10.
+    assert randomizer.reach < (2 * math.sqrt(2 * rho) + 10.1) * 2**20
+    false = np.full((1, len(payloads[0]) // 4), randomizer.reach + 1, "<i4")
+    for wrong in (false, -false):
+        assert not randomizer.valid(wrong.view(np.uint8)).any()

@@ -221,6 +221,18 @@ def test_the_estimator_is_read_as_it_was_written():
     assert "5000" in chain.describe()
 
 
+def test_the_error_of_a_radius_is_that_of_the_common_path():
+    n = 30_000
+    run = Run(local_chain(mh.Reals(2, 1e3), n=n, privacy=PURE), normal(n, 2))
+    chain = run.rounds[0].estimator
+    expected = chain.error_at(run.release.domain.radius)
+    assert 0.8 < expected / run.rounds[-1].randomizer.expected_error(run.release.n) < 1.1
+    with pytest.raises(mh.InvalidInput):
+        chain.error_at(0.0)
+    for each in (2_000, 30_000, 10**6):
+        assert 0.3 * each <= LocalChain(mh.Reals(1, 1.0), PURE, each).schedule.likely_users < each
+
+
 def test_two_rounds_are_more_than_a_device_answers():
     n = 6_000
     run = Run(local_chain(mh.Reals(1, 50.0), n=n, privacy=PURE), normal(n, 1))

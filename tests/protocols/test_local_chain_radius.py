@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muhat.privacy import PureDP
-from muhat.protocols.local_chain_radius import PULL, least_radius, sure_excess
+from muhat.protocols.local_chain_radius import PULL, _area_errors, least_radius, sure_excess
 from muhat.protocols.range_cells import Distance
 from muhat.protocols.range_choice import best_ranges
 from muhat.protocols.range_counts import RangeCounts
@@ -59,8 +59,6 @@ def test_errors_of_areas_are_those_of_simulated_answers():
 
     Areas of raw prefixes; the records are spread evenly over the cells, as the formula has it.
     """
-    from muhat.protocols.local_chain_radius import _area_errors
-
     distances = np.repeat(EDGES, 40)
     widths = np.append(np.diff(EDGES), 0.0)
     areas = []

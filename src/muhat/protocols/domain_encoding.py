@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from muhat import _check, domains
+from muhat import _check
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
@@ -30,8 +30,9 @@ from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
 from muhat.planning.execution import answer
 from muhat.privacy import GDP, Neighbors
+from muhat.protocols.aims import aims_of, read_aims, read_numbers
 from muhat.protocols.randomizer import Floats
-from muhat.protocols.record_numbers import check_axes, exact_numbers, traced_axes
+from muhat.protocols.record_numbers import check_axes, exact_numbers, largest_number, traced_axes
 from muhat.protocols.share_encoding import FINEST, Integers
 from muhat.protocols.share_noise import Sensitivity
 
@@ -129,25 +130,16 @@ class DomainEncoding:
     def to_dict(self) -> dict[str, Any]:
         """The description."""
         return {
-            "domain": self.domain.to_dict(),
+            **aims_of(self),
             "bits": self.bits,
-            "p": "inf" if math.isinf(self.p) else self.p,
-            "weights": None if self.weights is None else list(self.weights),
             "axes": None if self.axes is None else list(self.axes),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The encoding described."""
-        weights = fields["weights"]
-        axes = fields["axes"]
-        made = cls(
-            domains.from_dict(fields["domain"]),
-            fields["bits"],
-            float(fields["p"]),
-            None if weights is None else tuple(map(float, weights)),
-            None if axes is None else tuple(map(float, axes)),
-        )
+        axes = read_numbers(fields["axes"])
+        made = cls(bits=fields["bits"], axes=axes, **read_aims(fields))
         check_axes(made.plan, axes)
         return made
 
@@ -172,10 +164,7 @@ class DomainEncoding:
         """Where all numbers lie, rounding included."""
         farthest = _farthest(self._query)
         if farthest is None:
-            # Every record is within reach of the one of which nothing is known.
-            known = self._exact(np.full((1, self.record_dim), np.nan))
-            moved = math.ceil(self._query.sensitivity(2, Neighbors.SUBSTITUTE, 1))
-            farthest = int(np.abs(known).max()) + moved
+            farthest = largest_number(self._query)
         most = (farthest >> self._dropped) + 1
         return -most, most
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat import _check, domains, privacy
+from muhat import _check, privacy
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
@@ -26,17 +26,18 @@ from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
 from muhat.planning.execution import answer
 from muhat.privacy import Privacy, PureDP
+from muhat.protocols.aims import aims_of, read_aims, read_numbers
 from muhat.protocols.randomizer import Bytes, Floats
-from muhat.protocols.record_numbers import check_axes, exact_numbers, traced_axes
+from muhat.protocols.record_numbers import check_axes, exact_numbers, largest_number, traced_axes
 
 KEPT_BITS = 20
 """Of a standard deviation, messages keep so many binary digits: rounding is post-processing."""
 
-REACH = 1 << 10
-"""Honest noise is never so many standard deviations away, nor is a record (`LARGEST_MU`)."""
+TAIL = 10
+"""Noise beyond so many standard deviations, one number in 10^22, is cut off."""
 
 LARGEST_MU = 256
-"""A larger μ would promise nothing: e^32768 to one."""
+"""A larger μ would promise nothing: e^32768 to one. Numbers of records stay small beside it."""
 
 _DROPPED = FRACTION_BITS - KEPT_BITS
 
@@ -94,20 +95,23 @@ class GaussianRandomizer:
         """Four for each noisy number."""
         return 4 * self.plan.recipe.query.rows
 
+    @cached_property
+    def reach(self) -> int:
+        """The largest number of a message: no false one moves the mean farther than that."""
+        return (largest_number(self.plan.recipe.query) >> _DROPPED) + (TAIL << KEPT_BITS) + 1
+
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """Every record's integers, with noise, rounded: see `Randomizer`."""
         exact = np.array(exact_numbers(self.plan.recipe.query, records), object)
         noise = rounded(NORMAL, exact.size, words).reshape(exact.shape)
         kept = (exact + noise + (1 << _DROPPED - 1)) >> _DROPPED
-        limit = REACH << KEPT_BITS
-        numbers: NDArray[np.int32] = np.clip(kept, -limit, limit).astype("<i4")
+        numbers: NDArray[np.int32] = np.clip(kept, -self.reach, self.reach).astype("<i4")
         return numbers.view(np.uint8).reshape(len(records), self.payload_bytes)
 
     def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Numbers within reach of the domain and of noise: see `Randomizer`."""
-        return np.asarray(
-            (np.abs(_numbers(payloads).astype(np.int64)) <= REACH << KEPT_BITS).all(axis=1)
-        )
+        sizes = np.abs(_numbers(payloads).astype(np.int64))
+        return np.asarray((sizes <= self.reach).all(axis=1))
 
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The mean of the noisy records: see `MeanRandomizer`."""
@@ -136,25 +140,16 @@ class GaussianRandomizer:
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`."""
         return {
-            "domain": self.domain.to_dict(),
+            **aims_of(self),
             "privacy": privacy.to_dict(self.privacy),
-            "p": "inf" if math.isinf(self.p) else self.p,
-            "weights": None if self.weights is None else list(self.weights),
             "axes": None if self.axes is None else list(self.axes),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The randomizer described."""
-        weights = fields["weights"]
-        axes = fields["axes"]
-        made = cls(
-            domains.from_dict(fields["domain"]),
-            privacy.from_dict(fields["privacy"]),
-            float(fields["p"]),
-            None if weights is None else tuple(map(float, weights)),
-            None if axes is None else tuple(map(float, axes)),
-        )
+        promise, axes = privacy.from_dict(fields["privacy"]), read_numbers(fields["axes"])
+        made = cls(privacy=promise, axes=axes, **read_aims(fields))
         check_axes(made.plan, axes)
         return made
 

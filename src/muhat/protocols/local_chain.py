@@ -70,6 +70,15 @@ class LocalChain:
         assert self.domain.magnitude is not None
         return ChainSchedule(self.domain.dim, self.domain.magnitude, self.n, self.privacy)
 
+    def error_at(self, radius: float) -> float:
+        """The root mean square ℓ₂ noise if nearly all records lie within this radius.
+
+        Around their centre. The common path is assumed, and that the last ball has about this
+        radius; what clipping takes from the records outside it comes on top.
+        """
+        schedule = self.schedule
+        return schedule.noise(_check.positive("radius", radius), schedule.likely_users)
+
     def first(self, minimum: int) -> Protocol:
         """The first round; `minimum` is of all n people, and every group has its part of it."""
         schedule = self.schedule

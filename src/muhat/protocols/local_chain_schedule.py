@@ -251,6 +251,13 @@ class ChainSchedule:
         return replace(known, step=Step.CENTER if more else Step.FINE, radius=radius)
 
     @property
+    def likely_users(self) -> int:
+        """How many people are left for the mean after two centres, the common path."""
+        pairs = 2 * (self.center_users + self.radius_users)
+        before = self.users(self.first()) if self.first().step is Step.FIRST else 0
+        return self.n - before - pairs - self.fine_users - self.last_users
+
+    @property
     def least_n(self) -> int:
         """The least number of people for which centres are better than nothing."""
         for_centers = (2 * self.unit_error) ** 2 / CENTER_MOST

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from muhat import _check, domains, privacy
+from muhat import _check, privacy
 from muhat.bounds import LowerBound
 from muhat.domains import Domain
 from muhat.ellipsoids.smallest import weight_vector
@@ -20,6 +19,7 @@ from muhat.noise.spread import Spread
 from muhat.planning.plan import metric_name
 from muhat.planning.task import Task
 from muhat.privacy import Neighbors, Privacy
+from muhat.protocols.aims import aims_of, read_aims
 from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
 from muhat.protocols.protocol import Protocol
@@ -114,25 +114,21 @@ class OneRoundMean(ABC):
     def to_dict(self) -> dict[str, Any]:
         """The description."""
         return {
-            "domain": self.domain.to_dict(),
+            **aims_of(self),
             "privacy": privacy.to_dict(self.privacy),
             "n": self.n,
-            "p": "inf" if math.isinf(self.p) else self.p,
-            "weights": None if self.weights is None else list(self.weights),
             "columns": None if self.columns is None else list(self.columns),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The estimator described."""
-        columns, weights = fields["columns"], fields["weights"]
+        columns = fields["columns"]
         return cls(
-            domains.from_dict(fields["domain"]),
-            privacy.from_dict(fields["privacy"]),
-            fields["n"],
-            float(fields["p"]),
-            None if weights is None else tuple(map(float, weights)),
-            None if columns is None else tuple(map(str, columns)),
+            privacy=privacy.from_dict(fields["privacy"]),
+            n=fields["n"],
+            columns=None if columns is None else tuple(map(str, columns)),
+            **read_aims(fields),
         )
 
 

@@ -6,6 +6,7 @@ is no part of the promise that they agree, but without that messages mean nothin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from muhat.data.kernel import record_integers
 from muhat.errors import InvalidInput
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.planning import Plan
+from muhat.privacy import Neighbors
 from muhat.protocols.randomizer import Floats
 
 _SELDOM = np.array([[np.nan], [np.inf], [1e308], [-1e308]])
@@ -33,6 +35,21 @@ def exact_numbers(query: PartQuery | BlockQuery, records: Floats) -> list[list[i
     rows = np.concatenate([records, seldom])
     integers = record_integers(lattice, Batch(len(rows), matrix=rows))[: len(records)]
     return [query.answer(row, 1) for row in integers.tolist()]
+
+
+def largest_number(query: PartQuery | BlockQuery) -> int:
+    """No number of a record is farther from 0: all are within reach of the record that is missing.
+
+    >>> from muhat import GDP, Ball, plan_mean
+    >>> plan = plan_mean(domain=Ball(1.0, dim=2), n=1, privacy=GDP(mu=1.0))
+    >>> largest_number(plan.recipe.query) <= 1 << 54
+    True
+    """
+    lattice = query.lattice
+    assert lattice is not None
+    (missing,) = exact_numbers(query, np.full((1, lattice.record_dim), np.nan))
+    moved = math.ceil(query.sensitivity(2, Neighbors.SUBSTITUTE, 1))
+    return max(map(abs, missing)) + moved
 
 
 def traced_axes(plan: Plan) -> tuple[float, ...] | None:
