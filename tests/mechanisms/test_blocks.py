@@ -156,7 +156,7 @@ def test_a_planted_error_of_two_percent_is_seen():
     query = BlockQuery((replace(first, multipliers=louder), replace(second, table=table)))
     with pytest.raises(AssertionError, match="more sensitive"):
         replace(honest, query=query)
-    strong = Protection(Neighbors.SUBSTITUTE, Fraction(9), 1)
+    strong = Protection(Neighbors.SUBSTITUTE, Fraction(9), 1, pure=False)
     planted = replace(honest, query=query, protection=strong)
     assert largest_move(planted, K) > declared(honest) ** 2
 

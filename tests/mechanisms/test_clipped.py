@@ -36,7 +36,7 @@ METHODS: list[dict[str, Any]] = [
 def sharing_for(dim: int, n: int, promise: Any = RHO, weights: Any = None) -> Sharing:
     protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
     scales = np.ones(dim) if weights is None else np.asarray(weights)
-    return Sharing(100.0, scales, n, protection, isinstance(promise, mh.PureDP))
+    return Sharing(100.0, scales, n, protection)
 
 
 def run(method: Clipped, rows: np.ndarray) -> Learnt:

@@ -43,7 +43,7 @@ def made(
 ) -> PaddedMean:
     protection = Protection.of(promise, Neighbors.SUBSTITUTE, contributions)
     scaled = np.ones(dim) if weights is None else np.asarray(weights, float)
-    sharing = Sharing(magnitude, scaled, n, protection, isinstance(promise, mh.PureDP))
+    sharing = Sharing(magnitude, scaled, n, protection)
     moment = Moment(order, np.linspace(1, 2, dim))
     make = PaddedMean.located if learnt else PaddedMean.wide
     found = make(sharing, moment, np.full(dim, bias))
@@ -252,11 +252,11 @@ def test_the_error_rises_where_the_search_cannot_be_trusted() -> None:
 
 def test_intervals_that_floats_cannot_hold_are_not_offered() -> None:
     sharing = made(mh.ZCDP(rho=5), learnt=False, magnitude=1e3).sharing
-    far = Sharing(1e30, sharing.weights, sharing.n, sharing.protection, sharing.pure)
+    far = Sharing(1e30, sharing.weights, sharing.n, sharing.protection)
     moment, biases = Moment(2.0, np.ones(1)), np.array([0.05])
     assert PaddedMean.wide(far, moment, biases) is None
     assert PaddedMean.located(far, moment, biases) is None
-    few = Sharing(1e3, sharing.weights, 10, sharing.protection, sharing.pure)
+    few = Sharing(1e3, sharing.weights, 10, sharing.protection)
     assert PaddedMean.located(few, moment, biases) is None
     assert PaddedMean.wide(few, moment, biases) is not None
 

@@ -44,20 +44,23 @@ LISTED = mh.Points(np.random.default_rng(3).normal(size=(60, 3)) * [1, 100, 1e-3
 SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
 
 
-def protection(neighbors: Neighbors = SUBSTITUTE, contributions: int = 1) -> Protection:
-    return Protection(neighbors, Fraction(1, 4), contributions)
+def protection(
+    neighbors: Neighbors = SUBSTITUTE, contributions: int = 1, *, pure: bool = False
+) -> Protection:
+    return Protection(neighbors, Fraction(1, 4), contributions, pure=pure)
 
 
 def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     guard, w = protection(neighbors, contributions), np.ones(K.dim)
+    pure = replace(guard, pure=True)
     body = Body.of(K, 2, w, neighbors)
-    made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, guard)]
+    made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, pure)]
     if isinstance(K, mh.Box):
-        made += [laplace(body, 2, w, guard), box_norm(body, 2, w, guard)]
+        made += [laplace(body, 2, w, pure), box_norm(body, 2, w, pure)]
     if isinstance(K, mh.Ball | mh.Box):
-        made.append(plain_laplace(body, 2, w, guard))
+        made.append(plain_laplace(body, 2, w, pure))
     if neighbors is ADD_REMOVE:
-        made += [joint(body, 2, w, guard, pure=pure, share=0.6) for pure in (False, True)]
+        made += [joint(body, 2, w, kind, share=0.6) for kind in (guard, pure)]
         if isinstance(K, mh.Box):
             made.append(gaussian(Body.from_origin(K, 2, w), 2, w, guard))
     return made
@@ -187,7 +190,9 @@ def test_a_planted_error_of_two_percent_is_seen(name):
     query = replace(honest.query, multipliers=louder)
     with pytest.raises(AssertionError, match="more sensitive"):
         replace(honest, query=query)
-    planted = replace(honest, query=query, protection=Protection(SUBSTITUTE, Fraction(9), 1))
+    planted = replace(
+        honest, query=query, protection=Protection(SUBSTITUTE, Fraction(9), 1, pure=False)
+    )
     declared = honest.query.sensitivity(2.0, SUBSTITUTE, 1)
     ratio = observed_over_declared(planted, K, 20_000, seed=14)
     seen = ratio * planted.query.sensitivity(2.0, SUBSTITUTE, 1)
@@ -198,7 +203,10 @@ def test_the_rounding_term_of_the_sensitivity_is_needed():
     """Without the +√r the declared sensitivity of a coarse query is exceeded."""
     K = mh.Box([0, 0], [1, 1])
     recipe = gaussian(
-        Body.of(K, 2, np.ones(2)), 2, np.ones(2), Protection(SUBSTITUTE, Fraction(1, 10**14), 1)
+        Body.of(K, 2, np.ones(2)),
+        2,
+        np.ones(2),
+        Protection(SUBSTITUTE, Fraction(1, 10**14), 1, pure=False),
     )
     without = recipe.query.sensitivity(2.0, SUBSTITUTE, 1) - 2
     ratio = observed_over_declared(recipe, K, 20_000, seed=15)
@@ -207,7 +215,7 @@ def test_the_rounding_term_of_the_sensitivity_is_needed():
 
 
 def test_a_count_moves_by_one():
-    recipe = count_only(protection(ADD_REMOVE), pure=True)
+    recipe = count_only(protection(ADD_REMOVE, pure=True))
     moved = [recipe.query.answer((), n + 1)[0] - recipe.query.answer((), n)[0] for n in range(999)]
     assert max(moved) <= recipe.query.sensitivity(1.0, ADD_REMOVE, 1) <= 2**53
 
@@ -218,7 +226,10 @@ def test_the_noise_is_hardly_more_than_the_ideal(dim, strength):
     sides = np.logspace(-6, 6, dim) if dim > 1 else np.ones(1)
     box = mh.Box(np.zeros(dim), sides)
     recipe = gaussian(
-        Body.of(box, 2, np.ones(dim)), 2, np.ones(dim), Protection(SUBSTITUTE, strength, 1)
+        Body.of(box, 2, np.ones(dim)),
+        2,
+        np.ones(dim),
+        Protection(SUBSTITUTE, strength, 1, pure=False),
     )
     ideal = sides.sum() / math.sqrt(strength)
     assert 1 - 1e-12 <= np.linalg.norm(recipe.scales) / ideal <= 1 + 5e-9
@@ -236,7 +247,7 @@ def test_shares_move_the_answer_at_most_from_corner_to_corner(name, contribution
     body, guard = Body.of(K, 2, np.ones(3)), protection(contributions=contributions)
     for recipe in (
         gaussian(body, 2, np.ones(3), guard),
-        ellipsoid_norm(body, 2, np.ones(3), guard),
+        ellipsoid_norm(body, 2, np.ones(3), replace(guard, pure=True)),
     ):
         rng = np.random.default_rng(16)
         corners = K.vertices()[rng.integers(0, len(K.vertices()), 10_000)]

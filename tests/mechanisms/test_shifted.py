@@ -29,7 +29,7 @@ PROMISES = [RHO, mh.GDP(mu=1), mh.ApproxDP(epsilon=2, delta=1e-6), mh.PureDP(eps
 
 def sharing_for(dim: int, n: int, promise: Any = RHO, magnitude: float = 1e4) -> Sharing:
     protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
-    return Sharing(magnitude, np.ones(dim), n, protection, isinstance(promise, mh.PureDP))
+    return Sharing(magnitude, np.ones(dim), n, protection)
 
 
 def method_for(rows: np.ndarray, promise: Any = RHO, **options: Any) -> ShiftedClipped:

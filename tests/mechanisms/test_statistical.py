@@ -30,7 +30,7 @@ def method_for(
     promise: Any = RHO,
 ) -> Statistical:
     protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
-    return Statistical(Sharing(50.0, np.ones(dim), n, protection, False), faithful, scale=scale)
+    return Statistical(Sharing(50.0, np.ones(dim), n, protection), faithful, scale=scale)
 
 
 def typical(method: Statistical, rows: np.ndarray) -> Learnt:

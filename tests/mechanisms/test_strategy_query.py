@@ -102,12 +102,12 @@ def test_the_stated_scales_are_those_of_the_decoder(name, neighbors):
 def test_a_planted_error_in_the_scale_is_caught():
     """A recipe checks itself: a strategy twice as large as the promise allows is refused."""
     factorization = factorize(workloads.prefix(8))
-    protection = Protection(ADD, Fraction(1), 1)
+    protection = Protection(ADD, Fraction(1), 1, pure=False)
     recipe = LinearRecipe.of(factorization, LAWS["normal"], protection)
     with pytest.raises(AssertionError):
         replace(recipe, query=replace(recipe.query, multiplier=2 * recipe.query.multiplier))
     with pytest.raises(AssertionError):
-        replace(recipe, protection=Protection(ADD, Fraction(1), 2))
+        replace(recipe, protection=Protection(ADD, Fraction(1), 2, pure=False))
 
 
 def test_contributions_multiply_the_noise():

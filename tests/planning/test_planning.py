@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import muhat as mh
+from muhat.noise.law import LAWS
 
 BALL = mh.Ball(radius=1, dim=10)
 UNLIKE = mh.Box([0, 16], [200_000, 90])
@@ -35,8 +37,55 @@ def test_the_example_of_the_ball_is_certified_within_five_percent():
     ],
 )
 def test_normal_noise_fits_the_promise(promise, strength):
-    plan = mh.plan_mean(domain=mh.Box([0], [1]), n=100, privacy=promise)
+    plan = mh.plan_mean(domain=mh.Box([0], [1]), n=100, privacy=promise, mechanism="gaussian")
     assert plan.standard_error[0] == pytest.approx(1 / (100 * strength), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("domain", "name"),
+    [
+        (mh.Box([0], [1]), "laplace"),
+        (mh.Box([0] * 30, [1] * 30), "box-norm"),
+        (mh.Ball(radius=1, dim=16), "ellipsoid-norm"),
+        (mh.Ball(radius=1, dim=17), "gaussian"),
+        (mh.Box([0] * 60, [1] * 60), "gaussian"),
+    ],
+)
+def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
+    """ε/μ = 4.2247 here: its square is 17.8, and √(d + 1) is what pure noise costs in a ball."""
+    approximate = mh.ApproxDP(epsilon=1, delta=1e-6)
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=approximate)
+    assert plan.mechanism == name
+    errors = dict(plan.alternatives) | {name: plan.expected_error}
+    assert plan.expected_error == min(errors.values())
+    normal = mh.plan_mean(domain=domain, n=1000, privacy=approximate, mechanism="gaussian")
+    assert errors["gaussian"] == normal.expected_error
+    pure = mh.plan_mean(domain=domain, n=1000, privacy=mh.PureDP(epsilon=1))
+    assert min(each for which, each in errors.items() if which != "gaussian") == pytest.approx(
+        pure.expected_error, rel=2e-6
+    )
+
+
+def test_a_promise_for_one_kind_of_noise_is_not_taken_for_the_other():
+    """Planted: ε² in the place of μ² would be four times too little noise."""
+    plan = mh.plan_mean(domain=BALL, n=10, privacy=mh.PureDP(epsilon=1))
+    with pytest.raises(AssertionError, match="another kind"):
+        replace(plan.recipe, law=LAWS["normal"])
+
+
+def test_counts_and_secret_numbers_take_the_smaller_noise_too():
+    approximate = mh.ApproxDP(epsilon=1, delta=1e-6)
+    assert mh.plan_count(privacy=approximate).expected_error == pytest.approx(
+        math.sqrt(2), rel=1e-5
+    )
+    options = {"domain": mh.Box([1], [3]), "n": None}
+    for make in (mh.plan_mean, mh.plan_sum):
+        mixed, pure = (
+            make(privacy=promise, **options) for promise in (approximate, mh.PureDP(epsilon=1))
+        )
+        assert mixed.recipe.law == pure.recipe.law
+        several = make(privacy=approximate, contributions=2, **options)
+        assert several.mechanism != "ratio" or several.recipe.law.name == "normal"
 
 
 @pytest.mark.parametrize(

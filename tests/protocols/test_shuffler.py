@@ -109,11 +109,15 @@ def test_the_noise_counts_on_the_minimum_of_people(protocol):
 
 
 def test_the_error_is_that_of_a_trusted_curator():
-    for dim, n in ((1, 500), (8, 2000), (32, 2000)):
+    """With normal noise; a curator may also have that of a norm, which nobody can share out."""
+    for dim, n, best in ((1, 500, 1.08), (2, 500, 1.7), (8, 2000, 1.45), (32, 2000, 1.03)):
         ball = mh.Ball(1.0, dim=dim)
         there = protocols.shuffle_mean(domain=ball, n=n, privacy=PROMISE, minimum=n)
+        error = there.randomizer.expected_error(n)
+        normal = mh.plan_mean(domain=ball, n=n, privacy=PROMISE, mechanism="gaussian")
+        assert error <= 1.03 * normal.expected_error
         central = mh.plan_mean(domain=ball, n=n, privacy=PROMISE)
-        assert there.randomizer.expected_error(n) <= 1.03 * central.expected_error
+        assert 0.99 * central.expected_error <= error <= best * central.expected_error
 
 
 @pytest.mark.parametrize("promise", [mh.PureDP(epsilon=1.0), mh.ZCDP(rho=1.0), mh.GDP(mu=1.0)])

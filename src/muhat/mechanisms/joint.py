@@ -28,11 +28,9 @@ LARGEST_SHARE = 1 - 2.0**-40
 """The count keeps a share that exact arithmetic can serve."""
 
 
-def joint(
-    body: Body, p: float, weights: Vector, protection: Protection, *, pure: bool, share: float
-) -> Recipe:
+def joint(body: Body, p: float, weights: Vector, protection: Protection, *, share: float) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
-    law = LAWS["euclidean-norm" if pure else "normal"]
+    law = LAWS["euclidean-norm" if protection.pure else "normal"]
     return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=1 - share)
 
 
@@ -57,7 +55,7 @@ def farthest_from(domain: Domain, center: Vector, weights: Vector) -> float:
     return domain.farthest(weights) + norm(weights * (domain.center - center), 2)
 
 
-def count_only(protection: Protection, *, pure: bool) -> Recipe:
+def count_only(protection: Protection) -> Recipe:
     """The number of records alone."""
-    name, law = ("laplace", LAWS["laplace"]) if pure else ("gaussian", LAWS["normal"])
-    return counted(name, law, protection)
+    name, law = ("laplace", "laplace") if protection.pure else ("gaussian", "normal")
+    return counted(name, LAWS[law], protection)

@@ -19,7 +19,6 @@ from muhat.mechanisms.residual_query import ResidualQuery
 from muhat.mechanisms.strategy_query import Floats, Margins, fit_strategy
 from muhat.mechanisms.streaming import PrefixQuery
 from muhat.mechanisms.table_marginals import TableMarginals
-from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
@@ -74,8 +73,7 @@ class LinearRecipe:
         moved = self.query.sensitivity(
             self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
         )
-        if moved**2 > self.protection.strength_squared * (1 << 2 * FRACTION_BITS):
-            raise AssertionError("the query is more sensitive than the promise allows")
+        self.protection.check(self.law, moved)
 
     @classmethod
     def of(cls, factorization: Factorization, law: Law, protection: Protection) -> LinearRecipe:
@@ -123,14 +121,20 @@ class LinearRecipe:
         }
 
 
+def needs_normal_noise(factorization: Factorization) -> bool:
+    """Whether the strategy is that of a long prefix, whose noise is correlated in time."""
+    strategy = factorization.strategy
+    return isinstance(
+        strategy.inner if isinstance(strategy, Multiple) else strategy, SquareRootStrategy
+    )
+
+
 def _query(factorization: Factorization, law: Law, arguments: dict[str, Any]) -> LinearQuery:
     if isinstance(factorization, MarginalFactorization):
         return fit_residuals(factorization, law, **arguments)
     strategy = factorization.strategy
-    if isinstance(
-        strategy.inner if isinstance(strategy, Multiple) else strategy, SquareRootStrategy
-    ):
-        if law.name != "normal":
+    if needs_normal_noise(factorization):
+        if law.is_pure:
             raise InvalidInput(
                 "a prefix this long has normal noise alone: use ApproxDP, ZCDP or GDP."
             )

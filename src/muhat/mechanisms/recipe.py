@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
-from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared
+from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared, pure_within
 
 Floats = NDArray[np.float64]
 
@@ -28,17 +28,36 @@ Floats = NDArray[np.float64]
 class Protection:
     """What a recipe must guarantee, whatever it computes.
 
-    `strength_squared` is μ² for normal noise and ε² for pure noise.
+    `strength_squared` is ε² if the noise is `pure`, else μ² of normal noise.
     """
 
     neighbors: Neighbors
     strength_squared: Fraction
     contributions: int
+    pure: bool
 
     @classmethod
-    def of(cls, promise: Privacy, neighbors: Neighbors, contributions: int) -> Protection:
-        """What a promise asks of the noise."""
-        return cls(neighbors, _strength_squared(promise), contributions)
+    def of(
+        cls,
+        promise: Privacy,
+        neighbors: Neighbors,
+        contributions: int,
+        *,
+        pure: bool | None = None,
+    ) -> Protection:
+        """What a promise asks of pure or of normal noise; by default of the kind it is named for.
+
+        Pure noise keeps every promise, normal noise all but pure ones.
+        """
+        kind = isinstance(promise, PureDP) if pure is None else pure
+        return cls(neighbors, _strength_squared(promise, kind), contributions, kind)
+
+    def check(self, law: Law, moved: Fraction) -> None:
+        """The proof of a recipe: no neighbours are farther apart, in the norm of its noise."""
+        if law.is_pure != self.pure:
+            raise AssertionError("the noise is of another kind than the promise was worked out for")
+        if moved**2 > self.strength_squared * (1 << 2 * FRACTION_BITS):
+            raise AssertionError("the query is more sensitive than the promise allows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +80,7 @@ class Recipe:
         moved = self.query.sensitivity(
             self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
         )
-        allowed = self.protection.strength_squared * (1 << 2 * FRACTION_BITS)
-        if moved**2 > allowed:
-            raise AssertionError("the query is more sensitive than the promise allows")
+        self.protection.check(self.law, moved)
 
     def run(self, totals: Sequence[int], count: int) -> list[Fraction]:
         """The noisy sums in the lattice's coordinates, the noisy count last if it is released."""
@@ -122,8 +139,6 @@ class Recipe:
 
 
 @lru_cache(maxsize=256)
-def _strength_squared(promise: Privacy) -> Fraction:
-    """μ² of the normal noise that keeps the promise, or ε² of pure noise, exactly."""
-    if isinstance(promise, PureDP):
-        return as_typed(promise.epsilon) ** 2
-    return gaussian_mu_squared(promise)
+def _strength_squared(promise: Privacy, pure: bool) -> Fraction:
+    """ε² of the pure noise that keeps the promise, or μ² of normal noise, exactly."""
+    return as_typed(pure_within(promise)) ** 2 if pure else gaussian_mu_squared(promise)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -41,7 +41,11 @@ class Sharing:
     weights: Floats
     n: int
     protection: Protection
-    pure: bool
+
+    @property
+    def pure(self) -> bool:
+        """Whether steps share ε of pure noise; else μ² of normal noise."""
+        return self.protection.pure
 
     @property
     def dim(self) -> int:
@@ -72,8 +76,7 @@ class Sharing:
 
     def protect(self, share: Fraction) -> Protection:
         """What a step that takes a share must guarantee."""
-        whole = self.protection
-        return Protection(whole.neighbors, self.strength_squared(share), whole.contributions)
+        return replace(self.protection, strength_squared=self.strength_squared(share))
 
     def search(self, cells: int, share: Fraction) -> NoisySearch:
         """A noisy binary search over cells that takes a share."""

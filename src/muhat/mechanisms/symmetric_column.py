@@ -150,7 +150,9 @@ class SymmetricMean:
     def recipe(self) -> Recipe:
         """The noisy sum of what the other records have beyond the middle, in [−clip, clip]."""
         ones = np.ones(1)
-        protection = Protection(Neighbors.SUBSTITUTE, self.epsilon**2, self.contributions)
+        protection = Protection(
+            Neighbors.SUBSTITUTE, self.epsilon**2, self.contributions, pure=True
+        )
         body = Body.of(Box([-self.clip], [self.clip]), 2.0, ones, protection.neighbors)
         return laplace(body, 2.0, ones, protection)
 

@@ -26,6 +26,7 @@ class Law(ABC):
     """
 
     name: ClassVar[str]
+    is_pure: ClassVar[bool] = True
     sensitivity_norm: ClassVar[float]
     marginal: ClassVar[str]
 
@@ -58,6 +59,7 @@ class Normal(Law):
     """Independent standard normals: s-GDP for ℓ₂ sensitivity s."""
 
     name = "normal"
+    is_pure = False
     sensitivity_norm = 2.0
     marginal = "normal"
 

@@ -22,7 +22,7 @@ from muhat.mechanisms.sharing import Sharing
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.low_bias_method import Alternative
-from muhat.privacy import ApproxDP, Neighbors, Privacy, PureDP
+from muhat.privacy import ApproxDP, Neighbors, Privacy
 
 Floats = NDArray[np.float64]
 
@@ -62,8 +62,7 @@ class Wish:
         """Clipped means with these biases, of shape (d,)."""
         if self.domain.magnitude is None:
             return []
-        pure = isinstance(self.privacy, PureDP)
-        sharing = Sharing(self.domain.magnitude, self.weights, self.n, self.protection, pure)
+        sharing = Sharing(self.domain.magnitude, self.weights, self.n, self.protection)
         found = [make(sharing, self.moment, biases) for make in makers]
         return [method for method in found if method is not None]
 

@@ -53,7 +53,9 @@ class Plan:
     alternatives: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
+        promised = Protection.of(
+            self.privacy, self.neighbors, self.contributions, pure=self.recipe.protection.pure
+        )
         if self.recipe.protection != promised:
             raise InvalidInput(
                 "a plan's promise, neighbors and contributions are those its noise was made for; "

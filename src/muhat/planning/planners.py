@@ -1,8 +1,9 @@
 """Picks the recipe before any data is seen.
 
-Under zCDP, Gaussian and approximate privacy the best noise is normal, shaped by the smallest
-ellipsoid. Under pure privacy several mechanisms compete, and the one with the least expected
-error wins; the others are listed in `plan.alternatives`.
+Normal noise shaped by the smallest ellipsoid is the best under zCDP and Gaussian privacy, and under
+approximate privacy in many dimensions. Under pure privacy, and in few dimensions under approximate
+privacy, several mechanisms compete: the one with the least expected error wins, and the others are
+listed in `plan.alternatives`.
 """
 
 from __future__ import annotations
@@ -22,19 +23,21 @@ from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.recipe import Protection
 from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
 from muhat.planning.low_bias_plan import LowBiasPlan
+from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
 from muhat.planning.smooth import SmoothPlan, plan_smooth_mean
 from muhat.planning.task import (
     NamedBounds,
     Task,
     assumptions,
+    best_plan,
     check_low_bias,
     check_promise,
     check_unbounded,
 )
 from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
 from muhat.planning.unknown_number import UnknownNumberPlan, plan_for_unknown_number
-from muhat.privacy import Neighbors, Privacy, PureDP
+from muhat.privacy import Neighbors, Privacy
 
 
 @overload
@@ -177,7 +180,7 @@ def plan_mean(  # type: ignore[misc]
         return plan_smooth_mean(task, n_min)
     if n_min is not None:
         raise InvalidInput("n_min is for unbiased=True, or for records in mh.Reals.")
-    return task.plan(task.joint(task.body, share_for_mean(task.body, task.p, task.weights)))
+    return task.best(task.joint(task.body, share_for_mean(task.body, task.p, task.weights)))
 
 
 def plan_sum(
@@ -217,7 +220,7 @@ def plan_sum(
     recipes = [] if body is None else task.recipes(body, names)
     if mechanism is None and task.body.center.any():
         share = share_for_sum(task.body, task.p, task.weights)
-        recipes.append(task.joint(task.body, share))
+        recipes += task.joint(task.body, share)
     if not recipes:
         raise InvalidInput(
             "with a secret n, the sum over a domain around a centre other than 0 is released "
@@ -238,18 +241,21 @@ def plan_count(
         )
     check_promise(privacy)
     contributions = _check.count("contributions", contributions)
-    protection = Protection.of(privacy, relation, contributions)
-    return Plan(
-        statistic="count",
-        domain=None,
-        n=None,
-        privacy=privacy,
-        neighbors=relation,
-        p=2.0,
-        weights=np.ones(1),
-        missing="center",
-        contributions=contributions,
-        columns=None,
-        recipe=count_only(protection, pure=isinstance(privacy, PureDP)),
-        assumptions=assumptions("count", relation, None, "center", contributions),
-    )
+    plans = [
+        Plan(
+            statistic="count",
+            domain=None,
+            n=None,
+            privacy=privacy,
+            neighbors=relation,
+            p=2.0,
+            weights=np.ones(1),
+            missing="center",
+            contributions=contributions,
+            columns=None,
+            recipe=count_only(Protection.of(privacy, relation, contributions, pure=pure)),
+            assumptions=assumptions("count", relation, None, "center", contributions),
+        )
+        for pure in kinds_of_noise(privacy, 1)
+    ]
+    return best_plan(plans)

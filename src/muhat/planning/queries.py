@@ -14,12 +14,13 @@ from muhat import _check, workloads
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids.finite import check_tolerance
 from muhat.errors import InvalidInput
-from muhat.mechanisms.linear_recipe import LinearRecipe
+from muhat.mechanisms.linear_recipe import LinearRecipe, needs_normal_noise
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
+from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.query_plan import QueryPlan
 from muhat.planning.task import check_promise
-from muhat.privacy import Neighbors, Privacy, PureDP
+from muhat.privacy import Neighbors, Privacy
 from muhat.release.query_table import Attributes
 from muhat.workloads import Workload
 from muhat.workloads.factorization import Factorization
@@ -78,9 +79,12 @@ def plan_queries(
     if not isinstance(workload, Workload):
         workload = workloads.matrix(workload)
     declared, attributes = _attributes(workload, categories, relation, missing)
-    protection = Protection.of(privacy, relation, contributions)
     found = [
-        LinearRecipe.of(factorization, LAWS[law], protection)
+        LinearRecipe.of(
+            factorization,
+            LAWS[law],
+            Protection.of(privacy, relation, contributions, pure=LAWS[law].is_pure),
+        )
         for law, factorization in _candidates(workload, p, relation, privacy, tol)
     ]
     plans = [
@@ -107,13 +111,20 @@ def plan_queries(
 def _candidates(
     workload: Workload, p: float, neighbors: Neighbors, privacy: Privacy, tol: float
 ) -> list[tuple[str, Factorization]]:
-    """The laws and strategies that compete: one for normal noise, two for pure privacy."""
+    """The laws and strategies that compete: one for normal noise, two for pure noise.
+
+    Whatever the number of cells, pure noise may win: one person moves few of them.
+    """
     best = _factorized(workload, p, neighbors, tol)
-    if not isinstance(privacy, PureDP):
-        return [("normal", best)]
-    found = [("laplace", best)]
-    if workload.shape[1] <= LARGEST_IDENTITY and not isinstance(best.strategy, Identity):
-        found.append(("laplace", _on_every_cell(best)))
+    kinds = kinds_of_noise(privacy, 1)
+    if needs_normal_noise(best):
+        kinds = kinds[:1]
+    found = []
+    for pure in kinds:
+        found.append(("laplace" if pure else "normal", best))
+        small = workload.shape[1] <= LARGEST_IDENTITY
+        if pure and small and not isinstance(best.strategy, Identity):
+            found.append(("laplace", _on_every_cell(best)))
     return found
 
 

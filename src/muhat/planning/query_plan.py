@@ -55,7 +55,9 @@ class QueryPlan:
     alternatives: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
+        promised = Protection.of(
+            self.privacy, self.neighbors, self.contributions, pure=self.recipe.protection.pure
+        )
         if self.recipe.protection != promised or self.factorization.workload != self.workload:
             raise InvalidInput(
                 "a plan's workload, promise, neighbors and contributions are those its noise was "

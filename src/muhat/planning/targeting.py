@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from numpy.typing import ArrayLike
 
@@ -51,18 +51,36 @@ def privacy_for(
             domain=domain, n=n, privacy=promise, p=p, weights=weights, contributions=contributions
         )
 
-    # The error is inversely proportional to √strength², so a unit plan says what is needed.
-    unit: Privacy = PureDP(epsilon=1.0) if kind == "pure" else GDP(mu=1.0)
-    first = plan(unit)
-    _refuse_what_needs_no_data(first, target, weighted=weights is not None)
-    achieved = first.expected_error
-    assert achieved is not None
-    if not 1e-9 < achieved / target < 1e9:
-        raise InvalidInput(
-            f"an error of {target:g} is out of reach: at unit privacy loss it is {achieved:.3g}."
-        )
+    # The error is inversely proportional to ε, or to μ, so a unit plan says what is needed.
+    units: list[Privacy] = [PureDP(epsilon=1.0)] if kind == "pure" else [GDP(mu=1.0)]
+    if kind == "approx":
+        units.append(PureDP(epsilon=1.0))
+    found = []
+    for unit in units:
+        first = plan(unit)
+        _refuse_what_needs_no_data(first, target, weighted=weights is not None)
+        achieved = first.expected_error
+        assert achieved is not None
+        if not 1e-9 < achieved / target < 1e9:
+            raise InvalidInput(
+                f"an error of {target:g} is out of reach: at unit privacy loss it is "
+                f"{achieved:.3g}."
+            )
+        found.append(_reached(kind, delta, unit, achieved / target, plan, target))
+    return min(found, key=lambda promise: promise.amounts[0])
+
+
+def _reached(
+    kind: str,
+    delta: float | None,
+    unit: Privacy,
+    strength: float,
+    plan: Callable[[Privacy], Plan],
+    target: float,
+) -> Privacy:
+    """The promise of this many units, and a little more if rounding takes it."""
     for slack in (0.0, 1e-12, 1e-9, 1e-6):
-        promise = _promise_of_strength(kind, achieved / target * (1 + slack), delta)
+        promise = _promise_of_strength(kind, unit, strength * (1 + slack), delta)
         reached = plan(promise).expected_error
         if reached is not None and reached <= target * (1 + 1e-9):
             return promise
@@ -89,13 +107,18 @@ def _refuse_what_needs_no_data(plan: Plan, target: float, *, weighted: bool) -> 
     )
 
 
-def _promise_of_strength(kind: str, strength: float, delta: float | None) -> Privacy:
+def _promise_of_strength(kind: str, unit: Privacy, strength: float, delta: float | None) -> Privacy:
     if kind == "pure":
         return PureDP(epsilon=_rounded_up(strength))
     if kind == "gdp":
         return GDP(mu=_rounded_up(strength))
     if kind == "zcdp":
         return ZCDP(rho=_rounded_up(strength**2 / 2))
+    if isinstance(unit, PureDP):
+        assert delta is not None
+        # A little δ allows pure noise a little more than ε: `pure_within`, backwards.
+        less = math.log1p(-min(delta * (1 + math.exp(-strength)), 0.5))
+        return ApproxDP(epsilon=_rounded_up(max(strength + less, strength / 2)), delta=delta)
     promise = GDP(mu=strength).to("approx", delta=delta)
     assert isinstance(promise, ApproxDP)
     return ApproxDP(epsilon=_rounded_up(promise.epsilon), delta=promise.delta)

@@ -22,8 +22,9 @@ from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
-from muhat.privacy import KINDS, Neighbors, Privacy, PureDP
+from muhat.privacy import KINDS, Neighbors, Privacy
 
 NamedBounds = Mapping[str, tuple[float, float]]
 Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
@@ -35,6 +36,8 @@ PURE: dict[str, Mechanism] = {
     "plain-laplace": plain_laplace,
 }
 NORMAL: dict[str, Mechanism] = {"gaussian": gaussian}
+FAMILIES = {"pure": PURE, "zcdp": NORMAL, "gdp": NORMAL, "approx": PURE | NORMAL}
+"""What may be asked for by name, for each kind of promise."""
 
 PAPERS = ("clipped", "shifted-clipped", "statistical")
 """Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
@@ -96,40 +99,44 @@ class Task:
             clip=_inner(clip, where),
         )
 
-    @property
-    def is_pure(self) -> bool:
-        """Whether the promise is pure, which normal noise cannot keep."""
-        return isinstance(self.privacy, PureDP)
-
     @cached_property
     def body(self) -> Body:
         """The domain, ready to be summed and hidden."""
         return Body.of(self.domain, self.p, self.weights, self.neighbors, self.clip)
 
-    @property
-    def protection(self) -> Protection:
+    def protection(self, *, pure: bool) -> Protection:
         """What every recipe for this task must guarantee."""
-        return Protection.of(self.privacy, self.neighbors, self.contributions)
+        return Protection.of(self.privacy, self.neighbors, self.contributions, pure=pure)
 
     def candidates(self, mechanism: str | None) -> list[str]:
         """The mechanisms that compete, or the one that was asked for."""
-        family = PURE if self.is_pure else NORMAL
         if mechanism is not None:
+            family = FAMILIES[self.privacy.kind]
             return [_check.one_of(f"mechanism for {self.privacy.kind} privacy", mechanism, family)]
-        if not self.is_pure:
-            return ["gaussian"]
         # Of equals the first wins: the simplest.
         boxes = ["laplace", "box-norm"] if isinstance(self.domain, Box) else []
-        return [*boxes, "ellipsoid-norm"]
+        named = {False: ["gaussian"], True: [*boxes, "ellipsoid-norm"]}
+        return [
+            name for pure in kinds_of_noise(self.privacy, self.domain.dim) for name in named[pure]
+        ]
 
     def recipes(self, body: Body, names: Iterable[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms."""
-        family = PURE | NORMAL
-        return [family[name](body, self.p, self.weights, self.protection) for name in names]
+        return [
+            (PURE | NORMAL)[name](body, self.p, self.weights, self.protection(pure=name in PURE))
+            for name in names
+        ]
 
-    def joint(self, body: Body, share: float) -> Recipe:
-        """The recipe that releases the sum and the count together."""
-        return joint(body, self.p, self.weights, self.protection, pure=self.is_pure, share=share)
+    def joint(self, body: Body, share: float) -> list[Recipe]:
+        """The recipes that release the sum and the count together."""
+        kinds = kinds_of_noise(self.privacy, self.domain.dim + 1)
+        if self.contributions > 1:
+            # Pure noise is not for people with records in several groups: planning/groups.py.
+            kinds = kinds[:1]
+        return [
+            joint(body, self.p, self.weights, self.protection(pure=pure), share=share)
+            for pure in kinds
+        ]
 
     def plan(self, recipe: Recipe) -> Plan:
         """The plan that follows this recipe."""
@@ -144,12 +151,24 @@ class Task:
 
     def best(self, recipes: list[Recipe]) -> Plan:
         """The plan with the least expected error; the rest become its alternatives."""
-        plans = [self.plan(recipe) for recipe in recipes]
-        if len(plans) == 1:
-            return plans[0]
-        ranked = sorted(plans, key=lambda plan: float(f"{plan.expected_error:.9e}"))
-        others = tuple((plan.mechanism, plan.expected_error or 0.0) for plan in ranked[1:])
-        return replace(ranked[0], alternatives=others)
+        return best_plan([self.plan(recipe) for recipe in recipes])
+
+
+def best_plan(plans: Sequence[Plan]) -> Plan:
+    """The plan with the least expected error; the rest become its alternatives."""
+    if len(plans) == 1:
+        return plans[0]
+    best, *others = sorted(plans, key=lambda plan: float(f"{_error(plan):.9e}"))
+    if best.is_ratio:
+        return best
+    return replace(best, alternatives=tuple((each.mechanism, _error(each)) for each in others))
+
+
+def _error(plan: Plan) -> float:
+    """What plans are compared by; that of a ratio at any number of records, to which it is
+    inversely proportional.
+    """
+    return plan.error_at(1) if plan.is_ratio else plan.expected_error or 0.0
 
 
 def as_domain(

@@ -29,7 +29,7 @@ from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.unbounded_methods import make_method
-from muhat.privacy import Neighbors, Privacy, PureDP
+from muhat.privacy import Neighbors, Privacy
 
 Floats = NDArray[np.float64]
 
@@ -183,8 +183,7 @@ def plan_unbounded_mean(
         raise InvalidInput(f"weights are for at most {LARGEST_WEIGHTED} columns in Reals.")
     contributions = _check.count("contributions", contributions)
     protection = Protection.of(privacy, Neighbors.SUBSTITUTE, contributions)
-    pure = isinstance(privacy, PureDP)
-    sharing = Sharing(domain.magnitude, scales, n, protection, pure)
+    sharing = Sharing(domain.magnitude, scales, n, protection)
     method, said = make_method(mechanism, sharing, faithful=faithful, scale=scale)
     method.check()
     plan = UnboundedPlan(

@@ -25,7 +25,7 @@ def make_method(
         "a missing or non-finite value counts as the centre of the last ball",
     )
     if mechanism in (None, "recentring"):
-        fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection, sharing.pure)
+        fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection)
         schedule = Schedule(*fields)
         finest = (
             f"no radius below {schedule.edges[0]:.2g} is looked for; records that lie closer "

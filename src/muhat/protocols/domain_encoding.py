@@ -186,4 +186,5 @@ def _farthest(query: PartQuery | BlockQuery) -> int | None:
 
 @lru_cache(maxsize=64)
 def _plan(domain: Domain, p: float, weights: tuple[float, ...] | None) -> Plan:
-    return plan_mean(domain=domain, n=1, privacy=GDP(mu=1.0), p=p, weights=weights)
+    unit = GDP(mu=1.0)
+    return plan_mean(domain=domain, n=1, privacy=unit, p=p, weights=weights, mechanism="gaussian")

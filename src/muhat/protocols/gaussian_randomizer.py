@@ -77,11 +77,14 @@ class GaussianRandomizer:
     @cached_property
     def plan(self) -> Plan:
         """The plan for one record."""
-        plan = plan_mean(
-            domain=self.domain, n=1, privacy=self.privacy, p=self.p, weights=self.weights
+        return plan_mean(
+            domain=self.domain,
+            n=1,
+            privacy=self.privacy,
+            p=self.p,
+            weights=self.weights,
+            mechanism="gaussian",
         )
-        assert plan.recipe.law.name == "normal"
-        return plan
 
     @property
     def record_dim(self) -> int:

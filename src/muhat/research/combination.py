@@ -48,7 +48,7 @@ def name_and_shame_combination(
         Body.of(box, 2.0, np.ones(1)),
         2.0,
         np.ones(1),
-        Protection(Neighbors.SUBSTITUTE, epsilon**2, 1),
+        Protection(Neighbors.SUBSTITUTE, epsilon**2, 1, pure=True),
     )
     lattice = recipe.query.lattice
     assert lattice is not None
