@@ -58,6 +58,19 @@ def test_a_wrong_record_is_refused_without_a_word_of_it(record):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_fails_to_become_an_array_is_refused_without_its_own_words():
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("0.987654 requires grad")
+
+    protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
+    for randomize in (protocol.client().randomize, protocol.client().randomize_many):
+        with pytest.raises(mh.InvalidInput, match="numbers") as caught:
+            randomize(Tensor())
+        assert caught.value.__cause__ is caught.value.__context__ is None
+
+
 def test_a_client_needs_nothing_but_the_description():
     protocol = protocols.local_mean(
         domain={"age": (16, 90), "pay": (0, 1e6)}, n=20, privacy=mh.ZCDP(rho=1.0)

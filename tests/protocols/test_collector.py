@@ -111,6 +111,21 @@ def test_what_is_no_message_is_rejected_with_its_reason(protocol, messages):
     assert server.rejected == intake.rejected
 
 
+def test_messages_of_other_rounds_are_told_from_damaged_ones_whatever_their_length(protocol):
+    flat = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=N, privacy=mh.ZCDP(rho=0.5))
+    long = protocols.local_mean(domain=mh.Ball(1.0, dim=8), n=N, privacy=mh.ZCDP(rho=0.5))
+    sent = [each.client().randomize([0.0] * each.randomizer.record_dim) for each in (flat, long)]
+    later = [message[:3] + bytes([7]) + message[4:] for message in sent]
+    views = [memoryview(message) for message in sent]
+    found = protocol.server().take([*sent, *later, *views]).rejected
+    assert found == {"another protocol": 2, "another round": 2, "too short": 1, "oversized": 1}
+    same = protocols.local_mean(domain=mh.Ball(2.0, dim=3), n=N, privacy=mh.ZCDP(rho=0.5))
+    message = same.client().randomize([0.0] * 3)
+    later_same = message[:3] + bytes([2]) + message[4:]
+    found = protocol.server().take([message, later_same]).rejected
+    assert found == {"another protocol": 1, "another round": 1}
+
+
 def test_more_messages_than_users_are_refused(protocol, messages):
     server = protocol.server()
     server.take(messages)

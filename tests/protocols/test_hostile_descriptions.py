@@ -81,6 +81,21 @@ def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kin
     assert answered
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[", "[" * 10**6, '{"schema":' * 10**5, "{}", "[]", "null", "1" * 10**5),
+        *('{"schema":"muhat.protocol/1"}', '{"schema":NaN}', '{"schema":["muhat.protocol/1"]}'),
+        "[" + "{}," * (1 << 21) + "0]",
+        " " * (1 << 26) + "{}",
+    ],
+    ids=lambda text: f"{text[:12]}…{len(text)}",
+)
+def test_texts_that_are_all_depth_or_all_length_are_refused_at_once(text):
+    with pytest.raises(mh.InvalidInput, match=r"^(the text|a description must)"):
+        Protocol.from_json(text)
+
+
 def test_no_promise_makes_a_device_compute_for_long():
     ranges = json.loads(
         protocols.local_mean(

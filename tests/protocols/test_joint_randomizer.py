@@ -10,8 +10,9 @@ import pytest
 import muhat as mh
 from muhat.protocols.allowance import Allowance
 from muhat.protocols.cut_encoding import Radius
-from muhat.protocols.joint_randomizer import JointRandomizer, mixed_payloads
+from muhat.protocols.joint_randomizer import JointRandomizer
 from muhat.protocols.messages import fresh_nonces
+from muhat.protocols.mixing import mixed_payloads
 from muhat.protocols.share_randomizer import ShareRandomizer
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)

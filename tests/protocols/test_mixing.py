@@ -12,7 +12,7 @@ import muhat as mh
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
 from muhat.protocols.allowance import Allowance
-from muhat.protocols.mixing import mix, random_order, repacked, total
+from muhat.protocols.mixing import mixed_payloads, random_order
 from muhat.protocols.share_randomizer import ShareRandomizer
 
 FALSE_ALARM = 1e-7
@@ -55,38 +55,33 @@ def test_equal_keys_are_drawn_again():
     assert random_order(0).tolist() == []
 
 
+def rows_of(randomizer, payloads):
+    return randomizer.unpacked(payloads).swapaxes(0, 1).reshape(randomizer.numbers, -1)
+
+
 def test_mixing_changes_nothing_but_the_order_of_each_number(randomizer, payloads):
-    mixed = mix(payloads, randomizer)
-    shares = randomizer.unpacked(payloads).swapaxes(0, 1).reshape(3, -1)
-    assert mixed.shape == (3, 100 * randomizer.noise.shares)
-    assert (np.sort(mixed, axis=1) == np.sort(shares, axis=1)).all()
-    assert (mixed != shares).mean() > 0.9
+    mixed = mixed_payloads(payloads, randomizer)
+    assert mixed.shape == payloads.shape
+    before, after = rows_of(randomizer, payloads), rows_of(randomizer, mixed)
+    assert (np.sort(after, axis=1) == np.sort(before, axis=1)).all()
+    assert (after != before).mean() > 0.9
 
 
 def test_the_sums_are_the_same_before_and_after(randomizer, payloads):
-    mixed = mix(payloads, randomizer)
-    sums = total(mixed, randomizer)
-    nonces = np.zeros((100, 16), np.uint8)
-    again = repacked(mixed, randomizer)
-    assert randomizer.valid(again).all()
-    assert total(mix(again, randomizer), randomizer) == sums
-    expected = randomizer.mean(nonces, payloads)
+    mixed = mixed_payloads(payloads, randomizer)
+    assert randomizer.valid(mixed).all()
+    sums = randomizer.totals(payloads)
+    assert randomizer.totals(mixed) == randomizer.totals(mixed_payloads(mixed, randomizer)) == sums
+    expected = randomizer.mean(np.zeros((100, 16), np.uint8), payloads)
     assert (randomizer.mean_of(sums, 100) == expected).all()
-    assert (randomizer.mean(nonces, again) == expected).all()
 
 
-def test_the_mean_of_no_records_is_not_asked(randomizer):
-    assert mix(np.empty((0, randomizer.payload_bytes), np.uint8), randomizer).shape == (3, 0)
+def test_nobody_is_mixed_with_nobody(randomizer):
+    nobody = np.empty((0, randomizer.payload_bytes), np.uint8)
+    assert mixed_payloads(nobody, randomizer).shape == nobody.shape
 
 
 def test_more_people_than_the_modulus_can_count_are_refused(randomizer, payloads):
     many = np.repeat(payloads, 50, axis=0)
     with pytest.raises(InvalidInput, match="too small for 5000 people"):
-        total(mix(many, randomizer), randomizer)
-
-
-def test_shares_of_another_shape_are_refused(randomizer, payloads):
-    mixed = mix(payloads, randomizer)
-    for wrong in (mixed[:2], mixed[:, :-1], mixed[0]):
-        with pytest.raises(InvalidInput, match="3 rows"):
-            total(wrong, randomizer)
+        randomizer.totals(mixed_payloads(many, randomizer))

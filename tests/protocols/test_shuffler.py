@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -100,6 +102,27 @@ def test_too_few_people_to_hide_among_are_not_handed_on(protocol, messages):
     server = protocol.server()
     server.take(shuffler.mixed())
     assert server.finish().n == 150
+
+
+def test_no_message_counts_twice_towards_the_minimum(protocol, messages):
+    few = protocol.shuffler()
+    few.take(messages[:149])
+    few.restore(few.state())
+    few.merge(few)
+    few.merge(protocol.shuffler().restore(few.state()))
+    assert few.users == 149
+    # A state that somebody made up, whole and with one message 200 times.
+    once = protocol.shuffler()
+    once.take(messages[:1])
+    begins, body = b"MHSHUFFLER1", once.state()[43:]
+    digest, counts, message = body[:32], body[40:120], body[120:]
+    forged = digest + struct.pack("<Q", N) + counts + message[:16] * N + message[16:] * N
+    whole = begins + hashlib.sha256(forged).digest() + forged
+    assert protocol.shuffler().restore(whole).users == 1
+    for shuffler in (few, once.restore(whole)):
+        with pytest.raises(mh.InvalidInput, match="needed to hide among"):
+            shuffler.mixed()
+    assert few.users == 149  # what is refused is not lost
 
 
 def test_the_noise_counts_on_the_minimum_of_people(protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import shake_256
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,6 +48,11 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.executor.memory": "512m",
     "spark.log.level": "ERROR",
+    # Tasks that take much longer than others are tried twice at once.
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.multiplier": "3",
+    "spark.speculation.minTaskRuntime": "1s",
 }
 
 
@@ -58,7 +64,27 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def spark(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def driver_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the driver's Java writes: it keeps the stream of errors that it was started with."""
+    return tmp_path_factory.mktemp("driver") / "log"
+
+
+@contextmanager
+def errors_to(path: Path) -> Iterator[None]:
+    kept = os.dup(2)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@pytest.fixture(scope="session")
+def spark(
+    cluster: Cluster, driver_log: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     from muhat.demo.cluster import environment
@@ -68,7 +94,8 @@ def spark(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     folder = tmp_path_factory.mktemp("warehouse")
     for key, value in {**SETTINGS, "spark.sql.warehouse.dir": str(folder)}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with errors_to(driver_log):
+        session = builder.getOrCreate()
     yield session
     session.stop()
 

@@ -14,7 +14,8 @@ class Cluster:
         from muhat.demo.cluster import LocalCluster
 
         self._folder = folder
-        self._cluster = LocalCluster(folder)
+        # Two addresses of this machine: tasks are tried twice at once on different hosts alone.
+        self._cluster = LocalCluster(folder, ("127.0.0.1", "127.0.0.2"))
         self.url = self._cluster.url
         self.stop = self._cluster.stop
 

@@ -91,3 +91,9 @@ def test_a_partition_that_breaks_says_nothing_of_why(table: Any) -> None:
     with pytest.raises(mh.SourceFailed) as caught:
         mh.mean(frame, columns=["a"], domain=mh.Box([0], [1]), privacy=mh.ZCDP(rho=1), n=None)
     assert caught.value.__context__ is None
+
+
+def test_nothing_is_raised_where_workers_would_log_what_it_was_about(table: Any) -> None:
+    from muhat.data.dask import _fold
+
+    assert _fold(b"no pass", table) is None

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from standalone import Cluster
 
+import muhat as mh
 from muhat.cli import main
 from muhat.demo.cluster import environment
 
@@ -58,6 +59,49 @@ def test_what_is_wrong_is_said_in_a_sentence(spark: Any, cluster: Cluster, table
     assert "KEY=VALUE" in run("mean", table, *there, "--conf", "x", code=2).stderr
     assert "needs a --master" in run("mean", table, *there[:2], *BOUNDS, code=2).stderr
     assert "add --engine spark" in run("mean", table, "--master", "x", *BOUNDS, code=2).stderr
+
+
+def test_nothing_is_charged_if_spark_cannot_read(spark: Any, cluster: Cluster, table: Path) -> None:
+    ledger = mh.Ledger.create(table.parent / "b.db", budget=mh.ZCDP(rho=5), neighbors="substitute")
+    (table.parent / "broken.parquet").write_text("no table")
+    account = (*BOUNDS, "--ledger", ledger.path)
+    for arguments, words in (
+        (("nowhere", "--master", cluster.url), "Spark cannot open 'nowhere'"),
+        ((table.parent / "none.parquet", "--master", cluster.url), "Spark cannot open"),
+        ((table.parent / "broken.parquet", "--master", cluster.url), "Spark cannot open"),
+        ((table, "--format", "nosuch", "--master", cluster.url), "Spark cannot open"),
+        ((table, "--materialize", "/dev/null", "--master", cluster.url), "could not be written"),
+        ((table, "--master", "spark://127.0.0.1:1"), "nothing answers at --master"),
+        ((table, "--master", "sc://127.0.0.1:1;token=secret"), "nothing answers at --master"),
+    ):
+        said = run("mean", *arguments, "--engine", "spark", *account, code=2)
+        assert words in said.stderr
+        assert len(said.stderr.strip().splitlines()) == 1
+        assert said.stdout == ""
+        assert "secret" not in said.stderr
+    assert not list(ledger.entries())
+
+
+@pytest.mark.parametrize(
+    ("master", "java"), [("local[1]", "/nowhere"), ("nonsense", None)], ids=["no Java", "no master"]
+)
+def test_a_spark_that_does_not_start_is_said_in_a_sentence(
+    master: str, java: str | None, table: Path
+) -> None:
+    ledger = mh.Ledger.create(table.parent / "b.db", budget=mh.ZCDP(rho=5), neighbors="substitute")
+    command = [sys.executable, "-c", "from muhat.cli import main; main()", "mean", str(table)]
+    command += ["--engine", "spark", "--master", master, *BOUNDS, "--ledger", str(ledger.path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=environment() | ({} if java is None else {"JAVA_HOME": java}),
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert f"Spark does not start with --master '{master}'" in done.stderr.splitlines()[-1]
+    assert not list(ledger.entries())
 
 
 def test_the_demo_starts_a_cluster_of_its_own() -> None:

@@ -59,6 +59,17 @@ def _port(server: subprocess.Popen[bytes], log: Path) -> str:
     raise RuntimeError("the server did not start")
 
 
+def same_number() -> Any:
+    # Imported late: the module complains about new versions of pandas.
+    from pyspark.sql.connect.functions import udf
+
+    return udf(lambda x: x, "double")
+
+
+def lucky() -> Any:
+    return same_number().asNondeterministic()
+
+
 @pytest.fixture(scope="module")
 def frame(client: Any) -> Any:
     return client.range(0, 1000, 1, 4).selectExpr(
@@ -95,6 +106,14 @@ def test_long_sums_of_a_client_are_added_up_on_the_cluster(client: Any) -> None:
         (lambda frame: frame.where("rand() < 0.5"), r"rand\(\)"),
         (lambda frame: frame.limit(5), "a limit without an order"),
         (lambda frame: frame.dropDuplicates(["g"]), "dropDuplicates"),
+        (lambda frame: frame.sortWithinPartitions("x").limit(5), "a limit without an order"),
+        (lambda frame: frame.where("spark_partition_id() = 0"), r"spark_partition_id\(\)"),
+        (lambda frame: frame.where("now() > date'2020-01-01'"), r"(now|current_timestamp)\(\)"),
+        (lambda frame: frame.select(lucky()("x").alias("x")), "not deterministic"),
+        (
+            lambda frame: frame.select(frame.x).union(frame.select(lucky()("x").alias("x"))),
+            "not deterministic",
+        ),
     ],
 )
 def test_frames_whose_rows_may_differ_are_refused(frame: Any, made: Any, why: str) -> None:
@@ -103,8 +122,33 @@ def test_frames_whose_rows_may_differ_are_refused(frame: Any, made: Any, why: st
 
 
 def test_frames_whose_rows_are_the_same_every_time_are_not(frame: Any) -> None:
-    for same in (frame.distinct(), frame.orderBy("x").limit(5), frame.repartition(2)):
+    for same in (
+        frame.distinct(),
+        frame.orderBy("x").limit(5),
+        frame.repartition(2),
+        frame.mapInArrow(lambda batches: batches, frame.schema),
+        frame.select(same_number()("x").alias("x")),
+    ):
         assert open_source(same, ["x"], 1).columns == ("x",)
+
+
+def test_records_are_never_pulled_to_a_client(frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pull(*_: Any, **__: Any) -> Any:
+        raise AssertionError("records were pulled to the client")
+
+    for name in ("__arrow_c_stream__", "toArrow", "toPandas", "toLocalIterator", "take", "head"):
+        monkeypatch.setattr(type(frame), name, pull, raising=False)
+    options: dict[str, Any] = {"domain": mh.Box([0], [2]), "privacy": mh.ZCDP(rho=1e9)}
+    release = mh.mean(frame, columns=["x"], **options)
+    assert abs(float(release) - 0.999) < 1e-3
+    groups = mh.mean(frame, columns=["x"], by="g", groups=[0, 1, 2], **options)
+    assert [round(float(each), 2) for each in groups.releases] == [1.0, 1.0, 1.0]
+
+
+def test_names_that_differ_in_case_alone(frame: Any) -> None:
+    both = frame.selectExpr("2 - x AS X", "x")
+    there = exact_sums(open_source(both, ["x"], 1), UNIT)
+    assert there == exact_sums(open_source(np.arange(1000) / 500), UNIT)
 
 
 def test_a_release_of_written_rows_that_are_split(frame: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,17 @@ MEANS: dict[str, dict[str, Any]] = {
     "gaussian": {"domain": BOX, "privacy": RHO},
     "gaussian, secret n": {"domain": BOX, "privacy": RHO, "n": None, "missing": "drop"},
     "laplace": {"domain": BOX, "privacy": PURE},
+    "ellipsoid-norm": {"domain": BOX, "privacy": PURE, "mechanism": "ellipsoid-norm"},
     "ball": {"domain": mh.Ball(radius=9, dim=2), "privacy": RHO},
     "ellipsoid": {"domain": mh.Ellipsoid(matrix=[[4, 1], [1, 9]]), "privacy": RHO},
+    "lp ball": {"domain": mh.LpBall(p=1, dim=2, radius=9), "privacy": RHO},
+    "matrices": {"domain": mh.SchattenBall(shape=(1, 2), p=1, radius=9), "privacy": RHO},
+    "sum of bodies": {
+        "domain": mh.Box([-1, -1], [1, 1]) + mh.Ball(radius=1, dim=2),
+        "clip": mh.Ball(radius=1, dim=2),
+        "privacy": RHO,
+    },
+    "points by coordinates": {"domain": mh.Points([[0, 0], [5, -3], [9, 9]]), "privacy": RHO},
     "simplex": {"domain": mh.Simplex(dim=2, origin=True), "privacy": RHO},
     "moments": {"domain": mh.MomentTensor(order=2, dim=2), "privacy": RHO},
     "product": {"domain": mh.Box([0], [9]) * mh.Box([-9], [9]), "privacy": RHO},
@@ -37,6 +47,18 @@ MEANS: dict[str, dict[str, Any]] = {
     "recentring, pure": {"domain": SPACE, "privacy": mh.PureDP(epsilon=20)},
     "clipped": {"domain": SPACE, "privacy": RHO, "mechanism": "clipped"},
     "shifted": {"domain": SPACE, "privacy": RHO, "mechanism": "shifted-clipped"},
+    "clipped, as printed": {
+        "domain": SPACE,
+        "privacy": RHO,
+        "mechanism": "clipped",
+        "faithful": True,
+    },
+    "shifted, as printed": {
+        "domain": SPACE,
+        "privacy": RHO,
+        "mechanism": "shifted-clipped",
+        "faithful": True,
+    },
     "statistical": {
         "domain": SPACE,
         "privacy": RHO,
@@ -68,8 +90,9 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "a": values[:, 0],
             "b": pa.array(values[:, 1], mask=random.random(N) < 0.05),
-            "region": random.choice([*REGIONS, "sea", None], N),
+            "region": pa.array(random.choice([*REGIONS, "sea", None], N)).dictionary_encode(),
             "code": random.integers(0, 6, N),
+            "flag": pa.array(random.random(N) < 0.5, mask=random.random(N) < 0.1),
         }
     )
     folder = tmp_path_factory.mktemp("people")
@@ -161,53 +184,124 @@ def test_sums_and_counts_are_the_same_bits(people: Path, frame: Any, same_noise:
     assert_same(lambda data: mh.count(data, privacy=RHO).value, here, frame, same_noise)
 
 
-@pytest.mark.parametrize("promise", [RHO, PURE], ids=["zcdp", "pure"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["a"], "lower": -10, "upper": 10, "privacy": RHO},
+        {"columns": ["a"], "lower": 1, "upper": 10, "privacy": PURE, "relative": 0.01},
+        {
+            "columns": ["a", "b"],
+            "lower": [0, -9],
+            "upper": [9, 9],
+            "privacy": RHO,
+            "n": None,
+            "missing": "drop",
+        },
+    ],
+    ids=["zcdp", "pure, relative", "two columns, secret n"],
+)
 def test_quantiles_are_the_same_bits(
-    promise: Any, people: Path, frame: Any, same_noise: Any
+    options: dict[str, Any], people: Path, frame: Any, same_noise: Any
 ) -> None:
     def release(data: Any) -> Any:
-        return mh.quantile(
-            data, [0.25, 0.5], columns=["a"], lower=-10, upper=10, privacy=promise
-        ).value
+        return mh.quantile(data, [0.25, 0.5], **options).value
 
     assert_same(release, str(people / "*.parquet"), frame, same_noise)
 
 
-def test_group_means_are_the_same_bits_in_one_pass(
-    people: Path, frame: Any, same_noise: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def passes(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What adds up in every pass on Spark."""
     from muhat.data.spark import SparkSource
 
-    passes = []
+    made: list[Any] = []
     fold = SparkSource.fold
 
-    def counted(self: Any, *arguments: Any, **options: Any) -> Any:
-        passes.append(1)
-        return fold(self, *arguments, **options)
+    def counted(self: Any, accumulator: Any, **options: Any) -> Any:
+        made.append(accumulator())
+        return fold(self, accumulator, **options)
 
     monkeypatch.setattr(SparkSource, "fold", counted)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"),
+    [("region", REGIONS), ("code", [0, 3, 5]), ("flag", [True]), ("b", {"bins": [-9, -3, 0, 9]})],
+)
+def test_group_means_are_the_same_bits_in_one_pass(
+    by: str, groups: Any, people: Path, frame: Any, same_noise: Any, passes: list[Any]
+) -> None:
+    columns = ["a"] if by == "b" else ["a", "b"]
+    domain = mh.Box([0], [9]) if by == "b" else BOX
 
     def release(data: Any) -> Any:
-        found = mh.mean(
-            data, columns=["a", "b"], domain=BOX, privacy=RHO, by="region", groups=REGIONS
-        )
+        found = mh.mean(data, columns=columns, domain=domain, privacy=RHO, by=by, groups=groups)
         return [each.value for each in found.releases]
 
     assert_same(release, str(people / "*.parquet"), frame, same_noise)
     assert len(passes) == 1
 
 
-def test_queries_about_cells_are_the_same_bits(people: Path, frame: Any, same_noise: Any) -> None:
-    plan = mh.plan_queries(
-        mh.workloads.marginals(shape=(4, 7), order=2),
-        privacy=RHO,
-        categories={"region": REGIONS, "code": 6},
+def test_everything_that_adds_up_has_been_on_spark(
+    frame: Any, passes: list[Any], tmp_path: Path
+) -> None:
+    """One that is new must be tried here, and its mechanism be compared above."""
+    pinned = spark_data(frame, materialize=tmp_path / "written")
+    mh.mean(frame, columns=["a"], domain=mh.Box([0], [9]), privacy=RHO, by="flag", groups=[True])
+    mh.plan_queries(mh.workloads.identity(7), privacy=RHO, categories={"code": 6}).release(
+        frame, columns=["code"]
     )
+    mh.quantile(frame, columns=["a"], lower=0, upper=9, privacy=RHO)
+    for name in ("recentring", "shifted, as printed", "clipped-laplace"):
+        mh.mean(frame, columns=["a", "b"], **MEANS[name])
+    for options in SPLIT.values():
+        mh.mean(pinned, columns=["a", "b"], **options)
+    names = {type(each).__name__ for each in passes}
+    source = Path(mh.__file__).parent
+    found = {
+        item.name
+        for module in source.rglob("*.py")
+        for item in ast.walk(ast.parse(module.read_text()))
+        if isinstance(item, ast.ClassDef)
+        and any(isinstance(part, ast.FunctionDef) and part.name == "absorb" for part in item.body)
+    }
+    assert len(found) > 5
+    assert names == found - {"Accumulates"}
+
+
+QUERIES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "marginals": (
+        mh.workloads.marginals(shape=(4, 7), order=2),
+        {"categories": {"region": REGIONS, "code": 6}, "privacy": RHO},
+    ),
+    "histogram": (
+        mh.workloads.identity(3),
+        {"categories": {"flag": [True, False]}} | {"privacy": PURE},
+    ),
+    "ranges": (
+        mh.workloads.prefix(4),
+        {
+            "categories": {"a": {"bins": [0, 4, 5, 9]}},
+            "privacy": RHO,
+            "neighbors": "substitute",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_queries_about_cells_are_the_same_bits(
+    name: str, people: Path, frame: Any, same_noise: Any, passes: list[Any]
+) -> None:
+    workload, options = QUERIES[name]
+    plan = mh.plan_queries(workload, **options)
 
     def release(data: Any) -> Any:
-        return plan.release(data, columns=["region", "code"]).value
+        return plan.release(data, columns=list(options["categories"])).value
 
     assert_same(release, str(people / "*.parquet"), frame, same_noise)
+    assert len(passes) == 1
 
 
 def test_points_are_the_same_bits(people: Path, frame: Any, same_noise: Any) -> None:

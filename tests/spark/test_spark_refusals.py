@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 import muhat as mh
 from muhat.data import exact_sums, open_source
 from muhat.data.spark import spark_data
+from muhat.data.spark_ship import require_running
 from muhat.domains.lattice import BoxLattice
 
 UNIT = BoxLattice.around([0], [1])
@@ -22,6 +24,10 @@ def frame(spark: Any) -> Any:
     return spark.range(0, 40, 1, 2).selectExpr(
         "id / 40D AS x", "cast(id AS string) AS name", "id % 3 AS g", "array(1D, 2D) AS v"
     )
+
+
+def ask(frame: Any, query: str) -> Any:
+    return frame.sparkSession.sql(query, f=frame)
 
 
 def pull(*_: Any, **__: Any) -> Any:
@@ -58,6 +64,39 @@ def test_records_are_never_pulled_to_the_driver(
         (lambda frame: frame.limit(5), "a limit without an order"),
         (lambda frame: frame.offset(5), "a limit without an order"),
         (lambda frame: frame.limit(5).union(frame), "a limit without an order"),
+        (lambda frame: frame.sortWithinPartitions("x").limit(5), "a limit without an order"),
+        (lambda frame: frame.orderBy("x").repartition(3).limit(5), "a limit without an order"),
+        (lambda frame: ask(frame, "SELECT * FROM {f} TABLESAMPLE (9 ROWS)"), "a limit without"),
+        (lambda frame: ask(frame, "SELECT * FROM {f} TABLESAMPLE (9 PERCENT)"), "a sample"),
+        (
+            lambda frame: ask(frame, "SELECT * FROM {f} WHERE g IN (SELECT g FROM {f} LIMIT 1)"),
+            "a limit without an order",
+        ),
+        (
+            lambda frame: ask(frame, "WITH t AS (SELECT * FROM {f} LIMIT 1) SELECT * FROM t"),
+            "a limit without an order",
+        ),
+        (lambda frame: frame.randomSplit([1.0, 1.0], seed=3)[0], "a sample"),
+        (lambda frame: frame.sampleBy("g", {0: 0.5}, seed=3), r"rand\(\)"),
+        (lambda frame: frame.sample(0.5).cache(), "a sample"),
+        (lambda frame: frame.dropDuplicates(["g"]).cache(), "dropDuplicates"),
+        (lambda frame: frame.where("spark_partition_id() = 0"), r"spark_partition_id\(\)"),
+        (
+            lambda frame: frame.selectExpr("x", "monotonically_increasing_id() AS m"),
+            r"monotonically_increasing_id\(\)",
+        ),
+        (
+            lambda frame: frame.where("current_timestamp() > timestamp'2020-01-01'"),
+            r"current_timestamp\(\)",
+        ),
+        (lambda frame: frame.where("current_date() > date'2020-01-01'"), r"current_date\(\)"),
+        (lambda frame: frame.where("unix_timestamp() > 9"), r"current_timestamp\(\)"),
+        (
+            lambda frame: frame.selectExpr("x", "reflect('java.util.UUID', 'randomUUID') AS r"),
+            r"reflect\(\)",
+        ),
+        (lambda frame: frame.groupBy("g").agg({"x": "mode"}).toDF("g", "x"), r"mode\(\)"),
+        (lambda frame: frame.selectExpr("first(x) OVER (PARTITION BY g) AS x"), r"first\(\)"),
         (lambda frame: frame.dropDuplicates(["g"]), "dropDuplicates"),
         (lambda frame: frame.groupBy("g").agg({"x": "first"}).toDF("g", "x"), r"first\(\)"),
     ],
@@ -82,6 +121,38 @@ def test_frames_whose_rows_may_differ_are_refused(frame: Any, made: Any, why: st
 def test_frames_whose_rows_are_the_same_every_time_are_not(frame: Any, made: Any) -> None:
     source = open_source(made(frame), ["x"], 1)
     assert exact_sums(source, UNIT) == exact_sums(source, UNIT)
+
+
+def test_a_plan_is_read_whole_whatever_spark_is_told_to_show(spark: Any, frame: Any) -> None:
+    many = frame.selectExpr(*(f"x AS x{place}" for place in range(60)), "x").sample(0.5)
+    settings = {"spark.sql.maxPlanStringLength": "60", "spark.sql.debug.maxToStringFields": "2"}
+    before = {key: spark.conf.get(key) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        with pytest.raises(mh.InvalidInput, match="a sample"):
+            open_source(many, ["x"], 1)
+        assert {key: spark.conf.get(key) for key in settings} == settings
+        other = spark.newSession()
+        hidden = other.range(3).selectExpr(
+            *(f"id / 3D AS x{place}" for place in range(60)), "first(id) OVER () AS x"
+        )
+        with pytest.raises(mh.InvalidInput, match=r"first\(\)|does not show whole"):
+            open_source(hidden, ["x1"], 1)
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
+def test_rows_dealt_out_in_turn_need_an_order(spark: Any, frame: Any) -> None:
+    key = "spark.sql.execution.sortBeforeRepartition"
+    spark.conf.set(key, "false")
+    try:
+        with pytest.raises(mh.InvalidInput, match="sortBeforeRepartition"):
+            open_source(frame.repartition(3), ["x"], 1)
+        assert open_source(frame, ["x"], 1).columns == ("x",)
+    finally:
+        spark.conf.unset(key)
 
 
 def test_a_function_that_is_declared_random_is_refused(spark: Any, frame: Any) -> None:
@@ -109,7 +180,7 @@ def test_what_is_chosen_by_chance_is_pinned_by_writing_it_down(frame: Any, tmp_p
     with pytest.raises(mh.InvalidInput, match="Does it exist already"):
         spark_data(frame, materialize=tmp_path / "rows")
     with pytest.raises(mh.InvalidInput, match="a column 'muhat_row_number' already"):
-        spark_data(frame.selectExpr("1 AS muhat_row_number"), materialize=tmp_path / "other")
+        spark_data(frame.selectExpr("1 AS Muhat_row_number"), materialize=tmp_path / "other")
     assert repr(pinned) == "SparkData()"
 
 
@@ -153,6 +224,21 @@ def test_a_mechanism_that_needs_all_records_at_once_refuses_before_the_charge(
     with pytest.raises(mh.InvalidInput, match="never fetched"):
         plan.release(frame, columns=["x"], ledger=ledger)
     assert not list(ledger.entries())
+
+
+def test_a_session_that_has_ended_is_found_out_before_the_charge(
+    spark: Any, frame: Any, tmp_path: Path
+) -> None:
+    ended = SimpleNamespace(_sc=SimpleNamespace(_jsc=None))
+    with pytest.raises(mh.InvalidInput, match="session of the data has ended"):
+        require_running(ended)
+    with pytest.raises(mh.InvalidInput, match="session of the data has ended"):
+        require_running(SimpleNamespace(is_stopped=True))
+    # As a context is seen whose master has given it up.
+    gone = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: True))
+    with pytest.raises(mh.InvalidInput, match="session of the data has ended"):
+        require_running(SimpleNamespace(_sc=SimpleNamespace(_jsc=gone)))
+    require_running(spark)
 
 
 def test_executors_that_cannot_run_muhat_are_found_out_before_the_charge(

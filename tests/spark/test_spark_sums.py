@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import muhat
 from muhat.data import exact_sums, open_source
 from muhat.data.spark import SMALL_STATE
+from muhat.data.spark_ship import packed_package
 from muhat.domains.lattice import BallLattice, BoxLattice, Lattice, PointsLattice, SimplexLattice
 
 ROWS = 2000
@@ -167,3 +171,21 @@ def test_lists_of_another_length_are_missing(spark: Any) -> None:
     for missing in ("center", "drop"):
         there = exact_sums(open_source(frame, ["v"], 2), lattice, missing=missing)
         assert there == exact_sums(open_source(plain, ["a", "b"], 2), lattice, missing=missing)
+
+
+def test_all_that_a_pass_may_need_is_found_in_the_archive_alone(tmp_path: Path) -> None:
+    """In rooms that have no __init__.py too."""
+    source = Path(muhat.__file__).parent
+    rooms = ("data", "domains", "mechanisms", "noise", "release", "workloads")
+    names = [
+        f"muhat.{room}.{module.stem}"
+        for room in rooms
+        for module in (source / room).glob("*.py")
+        if module.stem != "__init__"
+    ]
+    assert "muhat.mechanisms.ratio" in names
+    program = "import sys, importlib\nsys.path[:0] = [sys.argv[1]]\nimport muhat\n"
+    program += "assert muhat.__file__.startswith(sys.argv[1])\n"
+    program += "for name in sys.argv[2:]: importlib.import_module(name)"
+    command = [sys.executable, "-c", program, str(packed_package(tmp_path)), *names]
+    subprocess.run(command, check=True)

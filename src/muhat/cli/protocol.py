@@ -116,7 +116,9 @@ def client(
         messages: Iterable[bytes] = [device.randomize(_numbers(typed))]
     else:
         messages = messages_of(device, data_from(files), column_names(columns))
-    write_all(out, messages)
+    written = write_all(out, messages)
+    if files:
+        click.echo("1 message made" if written == 1 else f"{written} messages made", err=True)
 
 
 @protocol.command(epilog="Example: muhat protocol shuffle round1.json messages.bin --out mixed.bin")
@@ -124,7 +126,10 @@ def client(
 @click.argument("files", nargs=-1)
 @click.option("--out", default="-", help="Where to write the mixed messages; standard output.")
 def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
-    """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose."""
+    """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose.
+
+    Mix a round when all of it is there: what comes between two mixes can be told from the rest.
+    """
     round_ = read_description(description)
     shuffler = round_.shuffler()
     for messages in messages_in(files, round_):
@@ -170,6 +175,8 @@ def simulate(files: tuple[str, ...], as_json: bool, quiet: bool, **options: Any)
     source = data_from(files)
     where = names or list(bounds_from(options["bounds"])) or None
     users = open_source(source, where).rows()
+    if not users:
+        raise InvalidInput("the data have no rows: every row is a person.")
     made = _planned(users, **options)
 
     def watch(round_: Protocol) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -27,7 +28,10 @@ def read_description(path: str) -> Protocol:
     except (OSError, UnicodeDecodeError):
         name = _name(path, "input")
         raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
-    return Protocol.from_json(text)
+    try:
+        return Protocol.from_json(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{_name(path, 'input')}: {error}") from None
 
 
 def write_description(path: str, protocol: Protocol) -> None:
@@ -41,6 +45,8 @@ def write_description(path: str, protocol: Protocol) -> None:
 
 def messages_in(paths: tuple[str, ...], protocol: Protocol) -> Iterator[Iterator[bytes]]:
     """The messages of every file, or of standard input; of none more than the protocol allows."""
+    if not paths and sys.stdin.isatty():
+        raise InvalidInput("give files of messages, or pipe them in.")
     for path in paths or ("-",):
         try:
             stream = click.open_file(path, "rb")
@@ -59,15 +65,18 @@ def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
         raise InvalidInput(f"{_name(path, 'input')} cannot be read.") from None
 
 
-def write_all(path: str, messages: Iterable[bytes]) -> None:
-    """Messages to a file, or to standard output; a file is not touched before there is one."""
+def write_all(path: str, messages: Iterable[bytes]) -> int:
+    """Messages to a file, or to standard output: how many. No file is touched before the first."""
     from muhat.protocols.frames import write_messages
 
+    if path == "-" and sys.stdout.isatty():
+        raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
     left = iter(messages)
     first = list(islice(left, 1))
     with _writing(path), click.open_file(path, "wb") as stream:
-        write_messages(stream, chain(first, left))
+        written = write_messages(stream, chain(first, left))
         stream.flush()
+    return written
 
 
 @contextmanager

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -21,6 +23,10 @@ SETTINGS = {
     "spark.log.level": "ERROR",
 }
 """The pages that Spark serves show how many rows there are, and its log quotes what it reads."""
+
+PORTS = {"spark": 7077, "sc": 15002}
+PROXIES = {"grpc_proxy", "https_proxy", "http_proxy"}
+PATIENCE_SECONDS = 20
 
 
 def engine_options(command: Command) -> Command:
@@ -95,6 +101,33 @@ def is_path(name: str) -> bool:
     return "/" in name or name.lower().endswith((".parquet", ".pq")) or os.path.exists(name)
 
 
+def answers(master: str) -> bool:
+    """Whether something listens at one of the addresses of a URL; Spark would try for minutes.
+
+    Masters of other kinds, and clients behind a proxy, are left to Spark.
+
+    >>> answers("local[2]"), answers("spark://127.0.0.1:1")
+    (True, False)
+    """
+    scheme, separator, rest = master.partition("://")
+    if not separator or scheme not in PORTS:
+        return True
+    if scheme == "sc" and PROXIES & {name.lower() for name in os.environ}:
+        return True
+    addresses = rest.partition(";")[0].partition("/")[0].split(",")
+    return any(_listens(address, PORTS[scheme]) for address in addresses)
+
+
+def _listens(address: str, port: int) -> bool:
+    try:
+        parts = urlsplit(f"//{address}")
+        where = (parts.hostname or "", parts.port or port)
+        with socket.create_connection(where, timeout=PATIENCE_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
 def _table(
     session: Any, names: tuple[str, ...], table_format: str | None, materialize: str | None
 ) -> Any:
@@ -139,6 +172,10 @@ def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[Any]:
         raise InvalidInput("--engine spark needs pyspark: pip install 'muhat[spark]'.") from None
     if master.startswith("local") or "//localhost" in master or "//127.0.0.1" in master:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # What follows the host of a client's URL may be a token.
+    shown = master.partition(";")[0]
+    if not answers(master):
+        raise InvalidInput(f"nothing answers at --master {shown!r:.80}: is Spark running there?")
     running = SparkSession.getActiveSession()
     session = None
     try:
@@ -151,7 +188,7 @@ def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[Any]:
         session = None
     if session is None:
         raise InvalidInput(
-            f"Spark does not start with --master {master!r:.80}: it needs Java 17, and a master "
+            f"Spark does not start with --master {shown!r:.80}: it needs Java 17, and a master "
             "that answers."
         )
     try:

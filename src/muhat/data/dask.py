@@ -56,7 +56,7 @@ class DaskSource(Source):
 
         task = cloudpickle.dumps((accumulator, self._options))
         states = self._computed(self._frame.to_delayed(), lambda part: _fold(task, part))
-        if states is None:
+        if states is None or None in states:
             return None
         total = accumulator()
         for state in states:
@@ -74,8 +74,8 @@ class DaskSource(Source):
             return None
 
 
-def _fold(task: bytes, part: Any) -> bytes:
-    """The state of a partition; nothing raised here says why, for workers log it."""
+def _fold(task: bytes, part: Any) -> bytes | None:
+    """The state of a partition, or None: workers log what is raised beside what it was about."""
     import pickle
 
     try:
@@ -84,12 +84,9 @@ def _fold(task: bytes, part: Any) -> bytes:
         source = open_pandas(part, columns, dim, coders)
         assert isinstance(source, PartitionedSource)
         found = source.fold(accumulator, show_progress=False, threads=1)
-        state = None if found is None else packed(found[0].state())
+        return None if found is None else packed(found[0].state())
     except Exception:
-        state = None
-    if state is None:
-        raise RuntimeError("muhat: a partition could not be read to the end")
-    return state
+        return None
 
 
 def _probe(nothing: bytes) -> int:

@@ -19,7 +19,7 @@ from muhat.data.selection import Coders, Columns, Field, Selection, select
 from muhat.data.spark_plan import require_same_rows
 from muhat.data.spark_quiet import quiet
 from muhat.data.spark_rows import Numbered, numbered
-from muhat.data.spark_ship import ship
+from muhat.data.spark_ship import require_running, ship
 from muhat.data.spark_worker import SCHEMA, Pass
 from muhat.data.states import Numbers, packed, unpacked
 from muhat.errors import DataChanged, InvalidInput, MuhatError
@@ -56,8 +56,9 @@ def spark_data(frame: Any, *, materialize: str | os.PathLike[str] | None = None)
         raise InvalidInput(f"frame must be a Spark DataFrame; got {type(frame).__name__}.")
     if materialize is None:
         return SparkData(frame)
-    path = os.fspath(materialize)
-    if not isinstance(path, str) or not path:
+    require_running(frame.sparkSession)
+    path = os.fspath(materialize) if isinstance(materialize, str | os.PathLike) else ""
+    if not isinstance(path, str) or not path.strip():
         raise InvalidInput("materialize must be a path of text.")
     return SparkData(frame, numbered(frame, path))
 
@@ -74,6 +75,7 @@ def open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders = ()
     """The source of a frame or of `SparkData`; arguments and the analysed plan are looked at."""
     given = data if isinstance(data, SparkData) else SparkData(data)
     frame = given.frame if given.rows is None else given.rows.frame
+    require_running(frame.sparkSession)
     fields: list[Field] | None = None
     try:
         with quiet(frame.sparkSession):
@@ -175,14 +177,15 @@ class SparkSource(Source):
             yield row[0]
 
     def _chosen(self) -> Any:
-        names = [self._schema.fields[position].name for position in self._selection.positions]
-        if self._left_out is not None:
-            assert self._numbers is not None
-            names.append(self._numbers.column)
-        frame = self._frame if self._where is None else self._frame.where(self._where)
-        # Spark looks columns up by name again, and then trips over some of their characters.
-        plain = (f"c{index}" for index in range(len(names)))
-        return frame.select(*(quoted(name) for name in names)).toDF(*plain)
+        # By their places: names may differ in case alone, occur twice, or have characters that
+        # Spark trips over.
+        plain = [f"c{place}" for place in range(len(self._schema.fields))]
+        frame = self._frame.toDF(*plain)
+        if self._where is not None:
+            frame = frame.where(self._where)
+        chosen = [plain[position] for position in self._selection.positions]
+        # Numbers of rows are the last column.
+        return frame.select(*chosen, *(plain[-1:] if self._left_out is not None else ()))
 
 
 class PinnedSource(SparkSource):
@@ -192,7 +195,8 @@ class PinnedSource(SparkSource):
         """The rows whose numbers come first, and the others."""
         assert self._numbers is not None
         head, tail = self._again(), self._again()
-        number, bound = quoted(self._numbers.column), self._numbers.bound(first)
+        number = quoted(f"c{len(self._schema.fields) - 1}")
+        bound = self._numbers.bound(first)
         head._where, head._rows = f"{number} < {bound}", first
         tail._where, tail._rows = f"{number} >= {bound}", self.rows() - first
         return head, tail

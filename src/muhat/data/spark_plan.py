@@ -19,12 +19,21 @@ _KEEPS_ORDER = {*_CUTS, "Project", "Filter", "SubqueryAlias", "View", "ResolvedH
 _FUNCTIONS = (
     "rand|randn|random|randstr|uniform|uuid|shuffle|monotonically_increasing_id|"
     "spark_partition_id|input_file_name|input_file_block_start|input_file_block_length|"
-    "first|first_value|last|last_value|any_value|collect_list|collect_set|array_agg"
+    "reflect|try_reflect|java_method|"
+    "current_timestamp|localtimestamp|now|current_date|curdate|current_time|"
+    "first|first_value|last|last_value|any_value|collect_list|collect_set|array_agg|"
+    "listagg|string_agg|mode|histogram_numeric|percentile_approx|approx_percentile"
 )
 # A name with parentheses that belongs to a column is followed by the column's number.
-_BY_CHANCE = re.compile(rf"(?<![\w.`#])({_FUNCTIONS})\((?![^()]*\)#\d)")
+_BY_CHANCE = re.compile(rf"(?<![\w.`#])({_FUNCTIONS})\((?![^()]*\)#\d)", flags=re.I)
 _NODE = re.compile(r"^([\s:|+\-]*)'?(?:\*\(\d+\) )?(\w+)")
-_ALL_FIELDS = str(2**31 - 1)
+_WITHIN_PARTITIONS = re.compile(r"\bSort \[.*\], false\b")
+_SHORTENED = re.compile(r"\.\.\. \d+ more (fields|characters)|Truncated plan")
+_WHOLE = {
+    "spark.sql.debug.maxToStringFields": str(2**31 - 1),
+    # Java has no longer texts.
+    "spark.sql.maxPlanStringLength": str(2**31 - 16),
+}
 
 
 def require_same_rows(frame: Any) -> None:
@@ -35,7 +44,7 @@ def require_same_rows(frame: Any) -> None:
             "batch of it to a table first."
         )
     analysed, optimised = _plans(frame)
-    reason = reason_in(analysed, optimised) or _reason_within(frame)
+    reason = reason_in(analysed, optimised) or _reason_within(frame) or _reason_set(frame, analysed)
     if reason is not None:
         raise InvalidInput(
             f"data must be the same rows in every pass, and this frame has {reason}. Write its "
@@ -51,16 +60,17 @@ def is_connect(frame: Any) -> bool:
 def _plans(frame: Any) -> tuple[str, str]:
     """The analysed and the optimised plan as text, nothing of them left out."""
     conf = frame.sparkSession.conf
-    key = "spark.sql.debug.maxToStringFields"
-    before = conf.get(key)
-    conf.set(key, _ALL_FIELDS)
+    before = {key: conf.get(key) for key in _WHOLE}
     try:
+        for key, value in _WHOLE.items():
+            conf.set(key, value)
         if not is_connect(frame):
             query = frame._jdf.queryExecution()
             return str(query.analyzed().toString()), str(query.optimizedPlan().toString())
         text = str(frame._explain_string(mode="extended"))
     finally:
-        conf.set(key, before)
+        for key, value in before.items():
+            conf.set(key, value)
     _, _, analysed = text.partition("== Analyzed Logical Plan ==\n")
     analysed, _, optimised = analysed.partition("\n== Optimized Logical Plan ==\n")
     # The first line of the analysed plan lists its columns.
@@ -69,16 +79,44 @@ def _plans(frame: Any) -> tuple[str, str]:
 
 def _reason_within(frame: Any) -> str | None:
     """What only the plan itself knows: functions of the user's that are declared so."""
-    if is_connect(frame) or frame._jdf.queryExecution().analyzed().deterministic():
+    if is_connect(frame):
+        same = not _is_random(frame._plan.to_proto(frame.sparkSession.client))
+    else:
+        same = frame._jdf.queryExecution().analyzed().deterministic()
+    return None if same else "a function that is not deterministic"
+
+
+def _reason_set(frame: Any, analysed: str) -> str | None:
+    """Rows dealt out in turn go elsewhere when a task is repeated, unless they are sorted first."""
+    sorts = frame.sparkSession.conf.get("spark.sql.execution.sortBeforeRepartition", "true")
+    if str(sorts).lower() == "true" or "Repartition" not in {name for _, name in _nodes(analysed)}:
         return None
-    return "a function that is not deterministic"
+    return "a repartition with spark.sql.execution.sortBeforeRepartition turned off"
+
+
+def _is_random(message: Any) -> bool:
+    """Whether a message of a client's plan, or one within it, is a function declared random."""
+    if message.DESCRIPTOR.name == "CommonInlineUserDefinedFunction" and not message.deterministic:
+        return True
+    return any(_is_random(each) for each in _within(message))
+
+
+def _within(message: Any) -> Iterator[Any]:
+    for _, value in message.ListFields():
+        if hasattr(value, "ListFields"):
+            yield value
+        elif not isinstance(value, str | bytes | int | float):
+            several = value.values() if hasattr(value, "values") else value
+            yield from (each for each in several if hasattr(each, "ListFields"))
 
 
 def reason_in(analysed: str, optimised: str) -> str | None:
     """Why the rows of a plan may differ between two passes, or None."""
     called = _BY_CHANCE.search(analysed)
     if called is not None:
-        return f"{called[1]}(), which is not deterministic"
+        return f"{called[1].lower()}(), which may differ between passes"
+    if _SHORTENED.search(analysed + optimised) is not None:
+        return "a plan that Spark does not show whole"
     nodes = list(_nodes(analysed))
     for place, (depth, name) in enumerate(nodes):
         if name == "Sample":
@@ -104,4 +142,6 @@ def _nodes(plan: str) -> Iterator[tuple[int, str]]:
     for line in plan.splitlines():
         found = _NODE.match(line)
         if found is not None:
-            yield len(found[1]) // 3, found[2]
+            # Rows that are sorted within partitions are in no order as a whole.
+            is_local = found[2] == "Sort" and _WITHIN_PARTITIONS.search(line) is not None
+            yield len(found[1]) // 3, "LocalSort" if is_local else found[2]

@@ -3,57 +3,93 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
+
+from muhat.errors import MuhatError
+
+PATIENCE_SECONDS = 20
 
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
-class _Hold:
+@dataclass
+class _Held:
     """How many pieces of work want silence, and what makes noise again after the last."""
 
-    lock = threading.Lock()
-    depth = 0
-    restore: tuple[Any, str] | None = None
+    depth: int
+    restore: Callable[[], None] | None
+
+
+_LOCK = threading.Lock()
+_HELD: dict[Any, _Held] = {}
+"""What is held, by the context it belongs to: None for clients, whose servers log elsewhere."""
 
 
 @contextmanager
 def quiet(session: Any) -> Iterator[None]:
     """The driver logs nothing meanwhile. Executors and servers have logs of their own."""
-    with _Hold.lock:
-        _Hold.depth += 1
-        if _Hold.depth == 1:
-            _Hold.restore = _silenced(session)
+    context = getattr(session, "_sc", None)
+    with _LOCK:
+        if context not in _HELD:
+            # If this fails, nothing is held, and the work that would not be silent is not done.
+            _HELD[context] = _Held(0, _silenced(context))
+        _HELD[context].depth += 1
+        _disable(True)
     try:
         yield
+    except MuhatError:
+        raise
+    except Exception:
+        _settle(context)
+        raise
     finally:
-        with _Hold.lock:
-            _Hold.depth -= 1
-            if _Hold.depth == 0:
-                _unsilenced(_Hold.restore)
+        with _LOCK:
+            held = _HELD[context]
+            held.depth -= 1
+            if held.depth == 0:
+                del _HELD[context]
+                _disable(bool(_HELD))
+                if held.restore is not None:
+                    # A driver that has ended meanwhile has nothing left to say.
+                    with suppress(Exception):
+                        held.restore()
 
 
-def _silenced(session: Any) -> tuple[Any, str] | None:
-    """Turn Spark's loggers off; the context and the level to return to, if there is one here."""
-    _disable(True)
-    # A Connect client has no context: its server logs elsewhere.
-    context = getattr(session, "_sc", None)
+def _settle(context: Any) -> None:
+    """Wait for the other tasks of what failed: when they end, Spark logs why they had to."""
+    if context is None:
+        return
+    with suppress(Exception):
+        tracker = context._jsc.sc().statusTracker()
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until:
+            if not any(each.numRunningTasks() for each in tracker.getExecutorInfos()):
+                return
+            time.sleep(0.05)
+
+
+def _silenced(context: Any) -> Callable[[], None] | None:
+    """Turn all loggers of a driver off, those with a level of their own too; the way back."""
     if context is None:
         return None
-    root = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
-    level = str(root.getLevel().toString())
-    context.setLogLevel("OFF")
-    return context, level
+    log4j = context._jvm.org.apache.logging.log4j
+    running = log4j.LogManager.getContext(False)
+    loggers = running.getConfiguration().getLoggers()
+    before = [(loggers[name], loggers[name].getLevel()) for name in loggers]
+    for logger, _ in before:
+        logger.setLevel(log4j.Level.OFF)
+    running.updateLoggers()
 
+    def restore() -> None:
+        for logger, level in before:
+            logger.setLevel(level)
+        running.updateLoggers()
 
-def _unsilenced(restore: tuple[Any, str] | None) -> None:
-    _disable(False)
-    if restore is not None:
-        context, level = restore
-        # A context that was stopped meanwhile has nothing left to say.
-        if context._jsc is not None:
-            context.setLogLevel(level)
+    return restore
 
 
 def _disable(disabled: bool) -> None:

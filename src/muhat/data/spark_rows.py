@@ -25,11 +25,6 @@ class Numbered:
     parts: tuple[tuple[int, int], ...]
 
     @property
-    def column(self) -> str:
-        """The name of the column of numbers."""
-        return ROW_NUMBER
-
-    @property
     def count(self) -> int:
         """The number of rows."""
         return sum(rows for _, rows in self.parts)
@@ -60,8 +55,8 @@ def numbered(frame: Any, path: str) -> Numbered:
     if found is None:
         # Raised outside the handler: Spark's exceptions quote what they were about.
         raise InvalidInput(
-            f"the rows could not be written down at {path!r:.200}. Does it exist already, and can "
-            "all executors write there?"
+            f"the rows could not be written down at {path!r:.200}. Does it exist already, can all "
+            "executors write there, and does Parquet take the names and types of all columns?"
         )
     return found
 
@@ -69,7 +64,7 @@ def numbered(frame: Any, path: str) -> Numbered:
 def _written(frame: Any, path: str) -> Numbered | None:
     if frame.isStreaming:
         raise InvalidInput("data must not be a stream: it never ends.")
-    if ROW_NUMBER in frame.columns:
+    if ROW_NUMBER in map(str.lower, frame.columns):
         raise InvalidInput(f"the frame has a column {ROW_NUMBER!r} already: rename it.")
     rows = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")
     rows.write.mode("error").parquet(path)

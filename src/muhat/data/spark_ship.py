@@ -32,6 +32,20 @@ class _Kept:
     archive: Path
 
 
+def require_running(session: Any) -> None:
+    """InvalidInput for a session that has ended: after a charge it is too late to find out."""
+    context = getattr(session, "_sc", None)
+    try:
+        if context is None:
+            ended = bool(session.is_stopped)
+        else:
+            ended = context._jsc is None or bool(context._jsc.sc().isStopped())
+    except Exception:
+        ended = True
+    if ended:
+        raise InvalidInput("the Spark session of the data has ended: read them in a new one.")
+
+
 def ship(frame: Any) -> None:
     """Have the executors of a frame's session run muhat, or InvalidInput; once a session."""
     session = frame.sparkSession
@@ -64,13 +78,15 @@ def _kept() -> _Kept:
 def packed_package(folder: Path) -> Path:
     """An archive of muhat's modules, named after what is in it."""
     root = Path(muhat.__file__).parent
-    modules = sorted(root.rglob("*.py"))
+    # A room without an __init__.py is a package on a disk, but not in an archive.
+    rooms = {module.parent / "__init__.py" for module in root.rglob("*.py")}
+    modules = sorted({*rooms, *root.rglob("*.py")})
     digest = hashlib.sha256()
     packed = folder / "muhat.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for module in modules:
             name = f"muhat/{module.relative_to(root).as_posix()}"
-            text = module.read_bytes()
+            text = module.read_bytes() if module.exists() else b""
             digest.update(f"{name}:{len(text)}:".encode() + text)
             archive.writestr(zipfile.ZipInfo(name, _DATE), text, zipfile.ZIP_DEFLATED)
     return packed.rename(folder / f"muhat-{digest.hexdigest()[:16]}.zip")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from muhat.errors import InvalidInput
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Options of Java that make small programs start sooner."""
 
+HERE = "127.0.0.1"
 PATIENCE_SECONDS = 300
 
 
@@ -25,17 +26,19 @@ class LocalCluster:
     """A master and workers of one core each, every one a process of its own.
 
     They write their files to `folder`, executors included. `url` is what a session connects to.
+    There is a worker for each of the `hosts`, which are addresses of this machine: Spark tries a
+    task twice at once only on two that differ.
     """
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, hosts: Sequence[str] = (HERE, HERE)) -> None:
         self._folder = folder
         self._processes: list[subprocess.Popen[bytes]] = []
         try:
-            master = self._start("master", "Master", "--port", "0")
+            master = self._start("master", "Master", HERE, "--port", "0")
             self.url = _written(master, r"Starting Spark master at (spark://\S+)")
             logs = [
-                self._start(f"worker-{number}", "Worker", "--cores", "1", self.url)
-                for number in range(workers)
+                self._start(f"worker-{number}", "Worker", host, "--cores", "1", self.url)
+                for number, host in enumerate(hosts)
             ]
             for log in logs:
                 _written(log, r"(Successfully registered with master)")
@@ -53,14 +56,14 @@ class LocalCluster:
             process.kill()
             process.wait()
 
-    def _start(self, name: str, daemon: str, *arguments: str) -> Path:
+    def _start(self, name: str, daemon: str, host: str, *arguments: str) -> Path:
         import pyspark
 
         work = self._folder / name
         work.mkdir()
         home = Path(pyspark.__file__).parent
         program = f"org.apache.spark.deploy.{daemon.lower()}.{daemon}"
-        command = [str(home / "bin" / "spark-class"), program, "--host", "127.0.0.1"]
+        command = [str(home / "bin" / "spark-class"), program, "--host", host]
         command += ["--webui-port", "0"]
         if daemon == "Worker":
             command += ["--work-dir", str(work), "--memory", "1g"]
@@ -80,7 +83,7 @@ def environment() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{QUICK}" pyspark-shell',
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": HERE,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
     }

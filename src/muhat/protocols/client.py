@@ -53,7 +53,8 @@ class Client:
         values = _numbers(record)
         if values.ndim > 1 or values.size != dim:
             shape = _shape(values)
-            raise InvalidInput(f"a record must be {dim} numbers, one a coordinate; got {shape}.")
+            wanted = _numbers_in_words(dim)
+            raise InvalidInput(f"a record must be {wanted}, one a coordinate; got {shape}.")
         (message,) = self._messages(values.reshape(1, dim))
         return message
 
@@ -65,7 +66,8 @@ class Client:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != dim:
             shape = _shape(rows)
-            raise InvalidInput(f"records must be rows of {dim} numbers, one a person; got {shape}.")
+            wanted = _numbers_in_words(dim)
+            raise InvalidInput(f"records must be rows of {wanted}, one a person; got {shape}.")
         return [message for part in self._parts(rows) for message in self._messages(part)]
 
     def _messages(self, rows: Floats) -> list[bytes]:
@@ -101,14 +103,19 @@ def _numbers(values: Any) -> Floats:
 
 
 def _array(values: Any) -> NDArray[Any] | None:
-    """The values as an array, or None: errors of numpy quote them.
+    """The values as an array, or None: errors of numpy, and of what makes an array itself, may
+    quote them.
 
     What is no array yet becomes one of objects, whether a value is missing or not.
     """
     try:
         return np.asarray(values, None if isinstance(values, np.ndarray) else object)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
         return None
+
+
+def _numbers_in_words(dim: int) -> str:
+    return "1 number" if dim == 1 else f"{dim} numbers"
 
 
 def _shape(array: Floats) -> str:

@@ -16,10 +16,13 @@ LONGEST = 1 << 26
 _CHUNK = 1 << 20
 
 
-def write_messages(stream: IO[bytes], messages: Iterable[bytes]) -> None:
-    """Append messages to a stream."""
+def write_messages(stream: IO[bytes], messages: Iterable[bytes]) -> int:
+    """Append messages to a stream; how many there were."""
+    count = 0
     for message in messages:
         stream.write(struct.pack("<I", len(message)) + message)
+        count += 1
+    return count
 
 
 def read_messages(stream: IO[bytes], longest: int = LONGEST) -> Iterator[bytes]:

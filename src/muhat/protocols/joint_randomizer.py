@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import ApproxDP
-from muhat.protocols.mixing import random_order
 from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.share_randomizer import ShareRandomizer
 
@@ -99,18 +98,3 @@ def shared_parts(randomizer: object) -> tuple[ShareRandomizer, ...]:
     if isinstance(randomizer, JointRandomizer):
         return randomizer.parts
     return (randomizer,) if isinstance(randomizer, ShareRandomizer) else ()
-
-
-def mixed_payloads(
-    payloads: Bytes, randomizer: ShareRandomizer | JointRandomizer, words: Words = system_words
-) -> Bytes:
-    """The same shares in random order, those of each number of each part among themselves."""
-    mixed, start = np.empty_like(payloads), 0
-    for part in shared_parts(randomizer):
-        width = part.payload_bytes // part.messages
-        for _ in range(part.numbers):
-            end = start + width * part.noise.shares
-            shares = payloads[:, start:end].reshape(-1, width)
-            mixed[:, start:end] = shares[random_order(len(shares), words)].reshape(len(mixed), -1)
-            start = end
-    return mixed

@@ -36,9 +36,10 @@ from muhat.protocols.one_round import (
     mean_randomizer,
     normal_spread,
     numbered,
+    require_magnitude,
     turnout,
 )
-from muhat.protocols.protocol import Protocol, least_users
+from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Randomizer
 from muhat.protocols.range_randomizer import RangeRandomizer
 from muhat.release.release import Release
@@ -166,21 +167,12 @@ def local_chain(
     >>> protocol.users, protocol.randomizer.kind
     (1370, 'ranges')
     """
-    n = _check.count("n", n)
+    n = _check.count("n", n, most=MOST_USERS)
     warn_of_large_delta(privacy, n, stacklevel=3)
     require_unweighted(weights, domain.dim)
     chain = LocalChain(domain, privacy, n, None if columns is None else tuple(columns))
     _require_enough(chain.schedule)
     return chain.first(least_users(n, minimum))
-
-
-def require_magnitude(domain: Reals) -> None:
-    """Refuse records without a bound that the first round could start from."""
-    if domain.magnitude is None:
-        raise InvalidInput(
-            "magnitude must be given to learn centre and radius: a generous public bound on "
-            f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
-        )
 
 
 def require_unweighted(weights: ArrayLike | Mapping[str, float] | None, dim: int) -> None:

@@ -15,7 +15,14 @@ from muhat.planning.task import Task
 from muhat.privacy import Privacy, PureDP, pure_within
 from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.one_round import CLIPPED, FOLLOWED, NORMAL, OneRoundMean, weighted_error
+from muhat.protocols.one_round import (
+    CLIPPED,
+    FOLLOWED,
+    NORMAL,
+    TRUSTS_NOBODY,
+    OneRoundMean,
+    weighted_error,
+)
 from muhat.protocols.protocol import Protocol, least_users
 from muhat.protocols.randomizer import MeanRandomizer
 
@@ -33,8 +40,7 @@ class LocalMean(OneRoundMean):
 
     def assumptions(self) -> tuple[str, ...]:
         """The promise rests on nobody but the device itself."""
-        trust = "every device keeps the promise about its own record by itself; nobody is trusted"
-        return (trust, CLIPPED, FOLLOWED, NORMAL)
+        return (TRUSTS_NOBODY, CLIPPED, FOLLOWED, NORMAL)
 
 
 def local_protocol(task: Task, minimum: int | None = None) -> Protocol:

@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
-from muhat.protocols.one_round import NORMAL
+from muhat.protocols.one_round import NORMAL, TRUSTS_NOBODY
 from muhat.protocols.protocol import Protocol, least_users
 from muhat.protocols.quantile_protocols import QuantileAsked
 from muhat.protocols.quantile_result import FOLLOWED, CountedQuantiles, rank_of, turnout
@@ -69,7 +69,6 @@ class LocalQuantile(QuantileAsked):
         )
 
 
-TRUSTS_NOBODY = "every device keeps the promise about its own record by itself; nobody is trusted"
 ROUNDED = (
     "records outside the bounds are clipped to them and all are rounded to the grid, a missing one "
     "to its middle; ranks are about these records"

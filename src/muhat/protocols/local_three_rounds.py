@@ -31,12 +31,7 @@ from muhat.noise.entropy import Words, system_words
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import ZCDP, Neighbors, Privacy
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.local_chain import (
-    last_group,
-    range_randomizer,
-    require_magnitude,
-    require_unweighted,
-)
+from muhat.protocols.local_chain import last_group, range_randomizer, require_unweighted
 from muhat.protocols.local_chain_schedule import counting_promise, geometric
 from muhat.protocols.local_mean import best_randomizer
 from muhat.protocols.one_round import (
@@ -44,9 +39,10 @@ from muhat.protocols.one_round import (
     mean_randomizer,
     normal_spread,
     numbered,
+    require_magnitude,
     turnout,
 )
-from muhat.protocols.protocol import Protocol, least_users
+from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Floats, MeanRandomizer, Randomizer
 from muhat.protocols.range_cells import Distance, Look, Rotated
 from muhat.protocols.range_choice import best_ranges, haar_mix
@@ -280,7 +276,7 @@ def local_three_rounds(
     >>> protocol.users, protocol.estimator.groups
     (4000, (4000, 3000, 9000))
     """
-    n = _check.count("n", n)
+    n = _check.count("n", n, most=MOST_USERS)
     warn_of_large_delta(privacy, n, stacklevel=3)
     require_unweighted(weights, domain.dim)
     signs = tuple(int(sign) for sign in Rotation.drawn(domain.dim, words).signs)

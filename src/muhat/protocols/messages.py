@@ -78,7 +78,7 @@ def batches(
     that are too long none is held.
     """
     size = HEADER_BYTES + payload_bytes
-    fitting = _fitting(messages, size, rejected)
+    fitting = _fitting(messages, start, size, rejected)
     most = max(1, min(MOST_AT_ONCE, MOST_BYTES // size))
     while block := list(islice(fitting, most)):
         whole = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), size)
@@ -93,13 +93,14 @@ def batches(
 _LABEL_PARTS = (
     (Rejection.NOT_A_MESSAGE, slice(0, 2)),
     (Rejection.VERSION, slice(2, 3)),
-    (Rejection.PROTOCOL, slice(4, LABEL_BYTES)),
+    # Of another round the digest differs too.
     (Rejection.ROUND, slice(3, 4)),
+    (Rejection.PROTOCOL, slice(4, LABEL_BYTES)),
 )
 
 
 def _fitting(
-    messages: Iterable[object], size: int, rejected: Counter[Rejection]
+    messages: Iterable[object], start: bytes, size: int, rejected: Counter[Rejection]
 ) -> Iterator[bytes]:
     """The messages of the right length, as they come."""
     for message in messages:
@@ -109,5 +110,15 @@ def _fitting(
         length = message.nbytes if isinstance(message, memoryview) else len(message)
         if length == size:
             yield bytes(message)
+        elif (other := _elsewhere(message, start)) is not None:
+            rejected[other] += 1
         else:
             rejected[Rejection.TOO_SHORT if length < size else Rejection.OVERSIZED] += 1
+
+
+def _elsewhere(message: bytes | bytearray | memoryview, start: bytes) -> Rejection | None:
+    """Which label a message of another length carries, if it is not this round's."""
+    said = b"" if isinstance(message, memoryview) else bytes(message[:LABEL_BYTES])
+    if len(said) < LABEL_BYTES or said[:3] != start[:3] or said == start:
+        return None
+    return Rejection.ROUND if said[3] != start[3] else Rejection.PROTOCOL

@@ -11,7 +11,7 @@ import numpy as np
 
 from muhat import _check, privacy
 from muhat.bounds import LowerBound
-from muhat.domains import Domain
+from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.noise.law import LAWS
@@ -132,6 +132,7 @@ class OneRoundMean(ABC):
         )
 
 
+TRUSTS_NOBODY = "every device keeps the promise about its own record by itself; nobody is trusted"
 CLIPPED = (
     "errors are about the records clipped to the domain, a missing value counting as its centre"
 )
@@ -188,3 +189,12 @@ def column_names(columns: Sequence[str] | None, dim: int) -> tuple[str, ...] | N
 def numbered(dim: int) -> tuple[str, ...]:
     """What coordinates without a name are called."""
     return tuple(str(index) for index in range(dim))
+
+
+def require_magnitude(domain: Reals) -> None:
+    """Refuse records without a bound that the first round could start from."""
+    if domain.magnitude is None:
+        raise InvalidInput(
+            "magnitude must be given to learn centre and radius: a generous public bound on "
+            f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
+        )

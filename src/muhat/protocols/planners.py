@@ -17,7 +17,7 @@ from muhat.protocols.local_chain import LocalChain, local_chain
 from muhat.protocols.local_mean import local_protocol
 from muhat.protocols.local_three_rounds import LocalThreeRounds, local_three_rounds
 from muhat.protocols.one_round import column_names
-from muhat.protocols.protocol import Protocol
+from muhat.protocols.protocol import MOST_USERS, Protocol
 from muhat.protocols.shuffle_chain import shuffle_chain
 from muhat.protocols.shuffle_mean import shuffle_protocol
 
@@ -135,7 +135,7 @@ def mean_task(
     task = Task.of(
         "mean",
         domain=domain,
-        n=_check.count("n", n),
+        n=_check.count("n", n, most=MOST_USERS),
         privacy=privacy,
         p=p,
         weights=weights,

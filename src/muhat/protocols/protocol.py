@@ -38,6 +38,9 @@ SCHEMA = "muhat.protocol/1"
 MOST_ROUNDS = 250
 MOST_USERS = 1 << 32
 
+MOST_PARTS = 1 << 22
+"""Of a description: what is made of brackets alone takes thirty times its length in memory."""
+
 SMALLEST_SHARE = 0.5
 """Of the planned users, so many are the least for a result unless another minimum is stated."""
 
@@ -236,3 +239,5 @@ def _require_short(text: str) -> None:
         raise InvalidInput(
             f"a description must be at most {LONGEST} characters long; got {len(text)}."
         )
+    if sum(map(text.count, ",[{")) > MOST_PARTS:
+        raise InvalidInput(f"a description must have at most {MOST_PARTS} numbers and lists.")

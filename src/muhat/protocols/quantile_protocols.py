@@ -21,7 +21,7 @@ from muhat.errors import InvalidInput
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.task import check_promise
 from muhat.privacy import Privacy, as_typed
-from muhat.protocols.protocol import Protocol
+from muhat.protocols.protocol import MOST_USERS, Protocol
 from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid, words
 
 MOST_QUANTILES = 16
@@ -41,7 +41,7 @@ class QuantileAsked:
     column: str = "0"
 
     def __post_init__(self) -> None:
-        _check.count("n", self.n)
+        object.__setattr__(self, "n", _check.count("n", self.n))
         object.__setattr__(self, "q", _fractions(self.q))
 
     @property
@@ -112,7 +112,7 @@ def local_quantile(
     from muhat.protocols.local_quantiles import LocalQuantile
 
     check_promise(privacy)
-    n = _check.count("n", n)
+    n = _check.count("n", n, most=MOST_USERS)
     if resolution is None and relative is None:
         resolution = _round_step(_check.real("lower", lower), _check.real("upper", upper))
     grid = _grid(lower, upper, resolution, relative)
@@ -155,7 +155,7 @@ def shuffle_quantile(
     from muhat.protocols.shuffle_quantiles import ShuffleQuantile
 
     check_promise(privacy)
-    n = _check.count("n", n)
+    n = _check.count("n", n, most=MOST_USERS)
     grid = _grid(lower, upper, resolution, relative)
     warn_of_large_delta(privacy, n, stacklevel=2)
     return ShuffleQuantile(_fractions(q), grid, privacy, n, str(column)).first(minimum)

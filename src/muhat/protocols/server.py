@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.errors import InvalidInput
+from muhat.errors import InvalidInput, MuhatError
 from muhat.protocols.collector import Collector
 
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol
     from muhat.protocols.quantile_result import CountedQuantiles
     from muhat.release.release import Release
+
+
+_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AssertionError)
+"""What may become of a description that makes up what earlier rounds have learnt."""
 
 
 class Server(Collector):
@@ -32,4 +36,12 @@ class Server(Collector):
                 f"{self.users} of {planned} planned users have answered, and at least {least} "
                 "are needed: nothing is released. Collect more messages first."
             )
-        return self.protocol.estimator.after(self.protocol, self.received())
+        try:
+            return self.protocol.estimator.after(self.protocol, self.received())
+        except _CONTRADICTIONS as error:
+            if isinstance(error, MuhatError) or not self.protocol.learnt:
+                raise
+        raise InvalidInput(
+            "what earlier rounds have learnt, as the description says, leads to no result: it is "
+            "malformed, or contradicts itself."
+        )

@@ -40,10 +40,11 @@ from muhat.protocols.one_round import (
     column_names,
     normal_spread,
     numbered,
+    require_magnitude,
     turnout,
     weighted_error,
 )
-from muhat.protocols.protocol import Protocol, least_users
+from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.share_randomizer import ShareRandomizer
 from muhat.protocols.shuffle_chain_rounds import ChainRounds
@@ -87,13 +88,9 @@ class ShuffleChain:
     model: ClassVar[str] = "shuffle"
 
     def __post_init__(self) -> None:
-        _check.count("n", self.n)
+        object.__setattr__(self, "n", _check.count("n", self.n))
         approximate(self.privacy)
-        if self.domain.magnitude is None:
-            raise InvalidInput(
-                "magnitude must be given to learn centre and radius: a generous public bound on "
-                f"every coordinate, for instance mh.Reals(dim={self.domain.dim}, magnitude=1e6)."
-            )
+        require_magnitude(self.domain)
         if self.weights is not None:
             weights = weight_vector(self.weights, self.domain.dim)
             object.__setattr__(self, "weights", tuple(weights.tolist()))
@@ -247,7 +244,7 @@ def shuffle_chain(
     the magnitude is far too large, and twelve at most. Between a hundredth and a tenth of
     the promise is spent in each but the last, which has all that is left, a quarter at least.
     """
-    n = _check.count("n", n)
+    n = _check.count("n", n, most=MOST_USERS)
     promise = approximate(privacy)
     warn_of_large_delta(promise, n, stacklevel=3)
     if isinstance(weights, Mapping):

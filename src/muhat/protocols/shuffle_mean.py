@@ -69,7 +69,7 @@ def approximate(promise: Privacy) -> ApproxDP:
         return promise
     raise InvalidInput(
         f"the shuffle model keeps promises (epsilon, delta), not {promise.describe()}: some delta "
-        "is spent on the mixing. Use mh.ApproxDP(epsilon=..., delta=1e-9), or the local model."
+        "is spent on the mixing. Use mh.ApproxDP(epsilon=..., delta=...), or the local model."
     )
 
 

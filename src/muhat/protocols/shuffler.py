@@ -12,9 +12,9 @@ from collections import Counter
 
 from muhat.errors import InvalidInput
 from muhat.protocols.collector import Collector, Received
-from muhat.protocols.joint_randomizer import JointRandomizer, mixed_payloads
+from muhat.protocols.joint_randomizer import JointRandomizer
 from muhat.protocols.messages import Rejection, fresh_nonces, pack
-from muhat.protocols.mixing import random_order
+from muhat.protocols.mixing import mixed_payloads, random_order
 from muhat.protocols.randomizer import Bytes
 from muhat.protocols.share_randomizer import ShareRandomizer
 

@@ -79,8 +79,10 @@ def messages_of(
 ) -> Iterator[bytes]:
     """The message of every record of a table, some thousand people at a time."""
     people = _records(client.protocol, data, columns)
-    for part in _parts(len(people)):
-        yield from client.randomize_many(people[part])
+    with Progress(len(people)) as progress:
+        for part in _parts(len(people)):
+            yield from client.randomize_many(people[part])
+            progress.advance(part.stop - part.start)
 
 
 def _parts(people: int) -> Iterator[slice]:
