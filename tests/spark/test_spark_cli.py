@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +51,19 @@ def test_paths_formats_and_tables_are_read(spark: Any, cluster: Cluster, table: 
             assert abs(release["value"][0] - 0.4995) < 0.01
     finally:
         spark.sql("DROP TABLE people")
+
+
+def test_quantiles_and_queries_are_read_there_too(
+    spark: Any, cluster: Cluster, table: Path
+) -> None:
+    there = ("--engine", "spark", "--master", cluster.url, "--rho", "50", "--json")
+    found = run("quantile", table, "--lower", 0, "--upper", 1, *there).stdout
+    assert abs(np.ravel(json.loads(found)["value"])[0] - 0.5) < 0.02
+    halves = (table, "--histogram", "--columns", "x")
+    found = run("queries", *halves, "--bins", "x=0,0.5,1", *there).stdout
+    assert np.allclose(json.loads(found)["value"], 500, atol=5)
+    said = run("queries", *halves, "--public-categories", *there, code=2).stderr
+    assert "on this machine" in said
 
 
 def test_what_is_wrong_is_said_in_a_sentence(spark: Any, cluster: Cluster, table: Path) -> None:

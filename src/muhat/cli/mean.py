@@ -15,7 +15,7 @@ from muhat.cli.options import (
     promise_from,
     remind_of_ledger,
 )
-from muhat.cli.spark import engine_options, opened
+from muhat.cli.spark import Engine, engine_options
 from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
@@ -46,11 +46,7 @@ def mean(
     ledger: str | None,
     project: tuple[str, ...],
     as_json: bool,
-    engine: str,
-    master: str | None,
-    table_format: str | None,
-    materialize: str | None,
-    conf: tuple[str, ...],
+    engine: Engine,
     **options: Any,
 ) -> None:
     """Release the private mean of columns of CSV, Parquet or Arrow FILES.
@@ -65,14 +61,7 @@ def mean(
     targets = targets_from(project, arguments["columns"])
     if arguments["n"] is None and not options["secret_n"]:
         arguments["n"] = COUNTED
-    with opened(
-        files,
-        engine=engine,
-        master=master,
-        table_format=table_format,
-        materialize=materialize,
-        conf=conf,
-    ) as data:
+    with engine.opened(files) as data:
         release = release_mean(data, ledger=ledger, **arguments)
     release = projected(release, targets)
     click.echo(release.to_json() if as_json else repr(release))

@@ -9,12 +9,12 @@ import click
 from muhat.cli.options import (
     check_rows,
     column_names,
-    data_from,
     number,
     promise_from,
     promise_options,
     remind_of_ledger,
 )
+from muhat.cli.spark import Engine, engine_options
 
 
 @click.command(
@@ -55,6 +55,7 @@ from muhat.cli.options import (
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
 @click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
 @promise_options
 def quantile(
     files: tuple[str, ...],
@@ -70,27 +71,31 @@ def quantile(
     contributions: int,
     ledger: str | None,
     as_json: bool,
+    engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release private quantiles of columns of CSV, Parquet or Arrow FILES."""
+    """Release private quantiles of columns of CSV, Parquet or Arrow FILES.
+
+    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    """
     from muhat.planning.quantiles import quantile as release_quantile
     from muhat.planning.shortcuts import COUNTED
 
     check_rows(n, secret_n)
-    release = release_quantile(
-        data_from(files),
-        _numbers(q, "--q"),
-        lower=_numbers(lower, "--lower"),
-        upper=_numbers(upper, "--upper"),
-        privacy=promise_from(**promise),
-        n=n if n is not None or secret_n else COUNTED,
-        columns=column_names(columns),
-        resolution=None if resolution is None else _numbers(resolution, "--resolution"),
-        relative=None if relative is None else _numbers(relative, "--relative"),
-        missing=missing,
-        contributions=contributions,
-        ledger=ledger,
-    )
+    arguments: dict[str, Any] = {
+        "lower": _numbers(lower, "--lower"),
+        "upper": _numbers(upper, "--upper"),
+        "privacy": promise_from(**promise),
+        "n": n if n is not None or secret_n else COUNTED,
+        "columns": column_names(columns),
+        "resolution": None if resolution is None else _numbers(resolution, "--resolution"),
+        "relative": None if relative is None else _numbers(relative, "--relative"),
+        "missing": missing,
+        "contributions": contributions,
+    }
+    asked = _numbers(q, "--q")
+    with engine.opened(files) as data:
+        release = release_quantile(data, asked, ledger=ledger, **arguments)
     click.echo(release.to_json() if as_json else repr(release))
     remind_of_ledger(ledger)
 

@@ -11,12 +11,12 @@ import click
 
 from muhat.cli.options import (
     column_names,
-    data_from,
     number,
     promise_from,
     promise_options,
     remind_of_ledger,
 )
+from muhat.cli.spark import Engine, engine_options
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ MOST_PUBLIC = 1_000
 @click.option("--out", metavar="FILE", help="Write all answers to a new CSV file.")
 @click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@engine_options
 @promise_options
 def queries(
     files: tuple[str, ...],
@@ -85,37 +86,44 @@ def queries(
     out: str | None,
     ledger: str | None,
     as_json: bool,
+    engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release counts of CSV, Parquet or Arrow FILES: tables, ranges, running counts."""
+    """Release counts of CSV, Parquet or Arrow FILES: tables, ranges, running counts.
+
+    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    """
     from muhat.data.categories import categories_of
     from muhat.planning.queries import plan_queries
     from muhat.privacy import Neighbors
 
     neighbors = Neighbors.SUBSTITUTE if substitute else Neighbors.ADD_REMOVE
-    data = data_from(files)
     declared, unknown = declared_categories(column_names(columns), categories, bins)
     if unknown and not public_categories:
         raise _undeclared(unknown)
-    declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
-    missing = "other" if other or substitute else "drop"
-    sizes = tuple(one.size for one in categories_of(declared, missing=missing))
-    workload = asked(sizes, marginals=marginals, histogram=histogram, prefix=prefix, ranges=ranges)
-    plan = plan_queries(
-        workload,
-        privacy=promise_from(**promise),
-        p=p,
-        neighbors=neighbors,
-        contributions=contributions,
-        categories=declared,
-        missing=missing,
-    )
+    given = promise_from(**promise)
     target = None if out is None else _writable(out)
-    if unknown:
-        plan = plan.assuming(
-            f"the values of {', '.join(unknown)} that occur in the data are public, as declared"
+    with engine.opened(files) as data:
+        declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
+        missing = "other" if other or substitute else "drop"
+        sizes = tuple(one.size for one in categories_of(declared, missing=missing))
+        workload = asked(
+            sizes, marginals=marginals, histogram=histogram, prefix=prefix, ranges=ranges
         )
-    release = plan.release(data, ledger=ledger)
+        plan = plan_queries(
+            workload,
+            privacy=given,
+            p=p,
+            neighbors=neighbors,
+            contributions=contributions,
+            categories=declared,
+            missing=missing,
+        )
+        if unknown:
+            plan = plan.assuming(
+                f"the values of {', '.join(unknown)} that occur in the data are public, as declared"
+            )
+        release = plan.release(data, ledger=ledger)
     if projected:
         release = release.projected()
     # Shown first: it is paid for, and the disk may be full.

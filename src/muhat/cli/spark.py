@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
 from muhat.cli.options import data_from
 from muhat.errors import InvalidInput
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -29,8 +29,51 @@ PROXIES = {"grpc_proxy", "https_proxy", "http_proxy"}
 PATIENCE_SECONDS = 20
 
 
-def engine_options(command: Command) -> Command:
-    """--engine, --master, --format, --materialize and --conf."""
+@dataclass(frozen=True)
+class Engine:
+    """Where records are read: the five options, as they were typed."""
+
+    name: str
+    master: str | None
+    table_format: str | None
+    materialize: str | None
+    conf: tuple[str, ...]
+
+    @contextmanager
+    def opened(self, files: tuple[str, ...]) -> Iterator[Any]:
+        """What the library takes as data; a Spark session that was started for it ends with it."""
+        if self.name == "embedded":
+            given = {
+                "--master": self.master,
+                "--format": self.table_format,
+                "--materialize": self.materialize,
+                "--conf": self.conf,
+            }
+            for option, value in given.items():
+                if value:
+                    raise InvalidInput(f"{option} is for Spark: add --engine spark.")
+            yield data_from(files)
+            return
+        with _session(self.master, self.conf) as session:
+            yield _table(session, files, self.table_format, self.materialize)
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """--engine, --master, --format, --materialize and --conf, given to the command as `engine`."""
+
+    @functools.wraps(command)
+    def with_engine(
+        *,
+        engine: str,
+        master: str | None,
+        table_format: str | None,
+        materialize: str | None,
+        conf: tuple[str, ...],
+        **others: Any,
+    ) -> None:
+        command(engine=Engine(engine, master, table_format, materialize, conf), **others)
+
+    with_options = with_engine
     for option in (
         click.option(
             "--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark's own."
@@ -59,35 +102,8 @@ def engine_options(command: Command) -> Command:
             help="Read files on this machine, or paths and tables on a Spark cluster.",
         ),
     ):
-        command = option(command)
-    return command
-
-
-@contextmanager
-def opened(
-    files: tuple[str, ...],
-    *,
-    engine: str,
-    master: str | None,
-    table_format: str | None,
-    materialize: str | None,
-    conf: tuple[str, ...],
-) -> Iterator[Any]:
-    """What the library takes as data; a Spark session that was started for it ends with it."""
-    if engine == "embedded":
-        given = {
-            "--master": master,
-            "--format": table_format,
-            "--materialize": materialize,
-            "--conf": conf,
-        }
-        for option, value in given.items():
-            if value:
-                raise InvalidInput(f"{option} is for Spark: add --engine spark.")
-        yield data_from(files)
-        return
-    with _session(master, conf) as session:
-        yield _table(session, files, table_format, materialize)
+        with_options = option(with_options)
+    return with_options
 
 
 def is_path(name: str) -> bool:
