@@ -66,6 +66,29 @@ def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
     )
 
 
+@pytest.mark.parametrize("origin", [False, True])
+@pytest.mark.parametrize("promise", [PURE, mh.ApproxDP(epsilon=1, delta=1e-6)], ids=repr)
+def test_shares_have_laplace_noise_that_does_not_grow_with_their_number(promise, origin):
+    for dim in (6, 20, 500):
+        plan = mh.plan_mean(domain=mh.Simplex(dim, origin=origin), n=1000, privacy=promise)
+        assert plan.mechanism == "laplace"
+        assert plan.expected_error == pytest.approx(math.sqrt(8 * dim) / 1000, rel=2e-6)
+    few = mh.plan_mean(domain=mh.Simplex(3), n=1000, privacy=promise)
+    assert few.mechanism == "ellipsoid-norm"
+    total = mh.plan_sum(domain=mh.Simplex(20, origin=origin), n=None, privacy=promise)
+    assert total.mechanism == "laplace"
+    assert total.expected_error == pytest.approx(math.sqrt(2 * 20), rel=2e-6)
+
+
+def test_a_mean_of_shares_is_measured_from_zero_and_has_the_centre_for_missing_ones():
+    plan = mh.plan_mean(domain=mh.Simplex(6), n=10**6, privacy=PURE)
+    half = np.zeros((10**6, 6))
+    half[::2, 0], half[1::2] = 1.0, np.nan
+    # The noise has a standard deviation of 2.8e-6; one of 20 of them has a chance below 1e-11.
+    centre = np.array([7, 1, 1, 1, 1, 1]) / 12
+    assert np.abs(plan.release(half).value - centre).max() < 20 * 2.83e-6
+
+
 def test_a_promise_for_one_kind_of_noise_is_not_taken_for_the_other():
     """Planted: ε² in the place of μ² would be four times too little noise."""
     plan = mh.plan_mean(domain=BALL, n=10, privacy=mh.PureDP(epsilon=1))

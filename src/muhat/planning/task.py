@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Box, Domain, Reals
+from muhat.domains import Box, Domain, Reals, Simplex
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -114,11 +114,11 @@ class Task:
             family = FAMILIES[self.privacy.kind]
             return [_check.one_of(f"mechanism for {self.privacy.kind} privacy", mechanism, family)]
         # Of equals the first wins: the simplest.
-        boxes = ["laplace", "box-norm"] if isinstance(self.domain, Box) else []
-        named = {False: ["gaussian"], True: [*boxes, "ellipsoid-norm"]}
-        return [
-            name for pure in kinds_of_noise(self.privacy, self.domain.dim) for name in named[pure]
-        ]
+        simple = {Box: ["laplace", "box-norm"], Simplex: ["laplace"]}.get(type(self.domain), [])
+        named = {False: ["gaussian"], True: [*simple, "ellipsoid-norm"]}
+        # One record moves two shares of a simplex at most, however many there are.
+        dim = 1 if isinstance(self.domain, Simplex) else self.domain.dim
+        return [name for pure in kinds_of_noise(self.privacy, dim) for name in named[pure]]
 
     def recipes(self, body: Body, names: Iterable[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms."""
