@@ -32,6 +32,12 @@ def described() -> dict[str, Protocol]:
         "cap": protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(epsilon=1.0)),
         "gaussian": protocols.local_mean(domain=OBLIQUE, privacy=mh.ZCDP(rho=0.5), **named),
         "shares": protocols.shuffle_mean(domain=ball, n=200, privacy=PROMISE),
+        "local-ranges": protocols.local_ranges(
+            lower=0, upper=1, cells=6, n=100, privacy=mh.PureDP(epsilon=1.0)
+        ),
+        "shuffle-ranges": protocols.shuffle_ranges(
+            lower=0, upper=1, cells=6, n=200, privacy=PROMISE
+        ),
     }
 
 
@@ -60,7 +66,7 @@ def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
     return json.dumps(made).replace("Infinity", "1e999")
 
 
-@pytest.mark.parametrize("kind", ["cap", "gaussian", "shares"])
+@pytest.mark.parametrize("kind", ["cap", "gaussian", "shares", "local-ranges", "shuffle-ranges"])
 @pytest.mark.filterwarnings("error")
 def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
     protocol = described()[kind]

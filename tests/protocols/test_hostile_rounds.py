@@ -2,7 +2,7 @@
 
 A device or a server that reads one gets a protocol or InvalidInput, at once; a server that closes
 the round gets a result or InvalidInput, whatever the description and the messages say.
-`test_hostile_descriptions` tries every value in every place of three kinds; here some of them are
+`test_hostile_descriptions` tries every value in every place of five kinds; here some of them are
 tried in every place of all the others.
 """
 
@@ -22,13 +22,16 @@ import muhat as mh
 from muhat import protocols
 from muhat.protocols import Protocol
 from muhat.protocols.allowance import Allowance
+from muhat.protocols.block_tree import BlockTree
 from muhat.protocols.cut_encoding import Radius
+from muhat.protocols.equal_cells import EqualCells
 from muhat.protocols.joint_randomizer import JointRandomizer, shared_parts
 from muhat.protocols.local_chain import LocalChain
 from muhat.protocols.messages import pack
 from muhat.protocols.randomizer import Bytes
 from muhat.protocols.share_randomizer import ShareRandomizer
 from muhat.protocols.shuffle_chain import ShuffleChain
+from muhat.protocols.shuffle_range_counts import ShuffleRanges
 
 MIXED = mh.ApproxDP(epsilon=3.0, delta=1e-6)
 PURE = mh.PureDP(epsilon=3.0)
@@ -40,7 +43,7 @@ HOSTILE: list[Any] = [
     *([], {}, [1], [[[[1]]]], [0] * 500, {"kind": "pure", "epsilon": 1e9}),
     *("", "x", "nan", "1e999", "0x1p+2000", "0x1p-1074", "1/0", "-1/2", "1/3", "9" * 150, "\ud800"),
     *("shares", "joint", "cap", "ranges", "local", "shuffle", "laplace", "rotated", "distance"),
-    *("near", "last", "pull", "aside", "mean", "center", "radius"),
+    *("cells", "tree", "near", "last", "pull", "aside", "mean", "center", "radius"),
 ]
 
 FORGOTTEN, ADDED, DOUBLED, NESTED = object(), object(), object(), object()
@@ -49,7 +52,8 @@ CHANGES = [*HOSTILE, FORGOTTEN, ADDED, DOUBLED, NESTED]
 KINDS = [
     *("local-chain", "local-chain again", "local-chain mean", "local-three-rounds"),
     *("local-three-rounds again", "local-quantile", "shuffle-chain", "shuffle-chain again"),
-    *("shell", "shuffle-quantile", "shuffle-quantile again"),
+    *("shell", "shuffle-quantile", "shuffle-quantile again", "local-ranges", "shuffle-ranges"),
+    "shuffle-ranges in blocks",
 ]
 
 
@@ -78,6 +82,7 @@ def described() -> dict[str, Protocol]:
     few = protocols.shuffle_quantile(
         [0.25, 0.75], lower=0, upper=1000, resolution=1e-3, n=PEOPLE, privacy=MIXED
     )
+    blocks = ShuffleRanges(EqualCells(0, 100, 13), MIXED, PEOPLE)
     found = (chain, later, last, three, after(three))
     found += (
         protocols.local_quantile(lower=0, upper=100, n=50, privacy=PURE),
@@ -86,6 +91,9 @@ def described() -> dict[str, Protocol]:
         Protocol(mixed.estimator, JointRandomizer((shell,)), PEOPLE, PEOPLE),
         few,
         after(few),
+        protocols.local_ranges(lower=0, upper=100, cells=13, n=50, privacy=PURE),
+        protocols.shuffle_ranges(lower=0, upper=100, cells=13, n=PEOPLE, privacy=MIXED),
+        Protocol(blocks, blocks._asks(BlockTree(13, (1, 2, 8)), PEOPLE), PEOPLE, PEOPLE),
     )
     return dict(zip(KINDS, found, strict=True))
 

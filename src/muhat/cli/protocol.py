@@ -1,4 +1,4 @@
-"""`muhat protocol`: means without a trusted curator, step by step or simulated."""
+"""`muhat protocol`: means, quantiles and counts without a trusted curator, or a simulation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat.cli.errors import FriendlyGroup
-from muhat.cli.options import column_names, data_from, promise_from, promise_options
+from muhat.cli.options import column_names, data_from, number, promise_from, promise_options
 from muhat.cli.protocol_files import (
     messages_in,
     read_description,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--epsilon 1",
 )
 def protocol() -> None:
-    """Means when nobody may see the records: the local and the shuffle model."""
+    """Means, quantiles and counts when nobody may see the records: local and shuffle model."""
 
 
 def _where_options(command: Any) -> Any:
@@ -42,6 +42,15 @@ def _where_options(command: Any) -> Any:
             default="local",
             show_default=True,
             help="Trust nobody, or a shuffler that mixes messages.",
+        ),
+        click.option(
+            "--cells",
+            type=int,
+            metavar="K",
+            help="Instead of a mean, count people in K equal cells of a column.",
+        ),
+        click.option(
+            "--q", metavar="Q1,Q2,…", help="Instead of a mean, these quantiles of a column."
         ),
         click.option("--dim", type=int, help="The number of columns, where they have no names."),
         click.option(
@@ -196,11 +205,21 @@ def _planned(
     dim: int | None,
     model: str,
     minimum: int | None,
+    q: str | None,
+    cells: int | None,
     **promise: Any,
 ) -> Protocol:
     from muhat import protocols
 
     names = column_names(columns)
+    if q is not None or cells is not None:
+        named = bounds_from(bounds)
+        elsewhere = (ball, magnitude, dim) != (None, None, None)
+        if elsewhere or len(named) != 1 or names not in (None, list(named)):
+            raise InvalidInput("--q and --cells are for one column, with --bounds COLUMN=LOW:HIGH.")
+        ((column, (lower, upper)),) = named.items()
+        asked = {"n": n, "privacy": promise_from(**promise), "minimum": minimum, "column": column}
+        return _of_one_column(model, q, cells, {**asked, "lower": lower, "upper": upper})
     sizes = () if magnitude is None else (magnitude,)
     where = where_from(bounds=bounds, ball=ball, magnitude=sizes, columns=names, dim=dim)
     plan = protocols.local_mean if model == "local" else protocols.shuffle_mean
@@ -216,6 +235,20 @@ def _planned(
         columns=None if isinstance(domain, dict) else where.columns,
         minimum=minimum,
     )
+
+
+def _of_one_column(model: str, q: str | None, cells: int | None, asked: dict[str, Any]) -> Protocol:
+    """Quantiles or counts of the only column that has bounds."""
+    from muhat import protocols
+
+    if q is None:
+        count = protocols.local_ranges if model == "local" else protocols.shuffle_ranges
+        return count(cells=cells or 0, **asked)
+    if cells is not None:
+        raise InvalidInput("--q and --cells are two different results; give one.")
+    find = protocols.local_quantile if model == "local" else protocols.shuffle_quantile
+    fractions = [number(text, f"--q {q}") for text in q.split(",")]
+    return find(fractions if len(fractions) > 1 else fractions[0], **asked)
 
 
 def _numbers(record: str) -> list[float]:

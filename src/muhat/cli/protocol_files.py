@@ -13,7 +13,7 @@ import click
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from muhat.protocols import CountedQuantiles, Protocol
+    from muhat.protocols import CountedQuantiles, CountedRanges, Protocol
     from muhat.release.release import Release
 
 
@@ -94,6 +94,6 @@ def _name(path: str, stream: str) -> str:
     return f"standard {stream}" if path == "-" else path
 
 
-def show_release(release: Release | CountedQuantiles, as_json: bool) -> None:
+def show_release(release: Release | CountedQuantiles | CountedRanges, as_json: bool) -> None:
     """The result, for people or for programs."""
     click.echo(release.to_json() if as_json else repr(release))

@@ -1,4 +1,4 @@
-"""Means when nobody may see the records: the local and the shuffle model.
+"""Means, quantiles and counts when nobody may see the records: the local and the shuffle model.
 
 protocol = muhat.protocols.local_mean(domain=…, n=…, privacy=…)
 message = protocol.client().randomize(record)          on everybody's device
@@ -15,6 +15,8 @@ from muhat.protocols.planners import local_mean, shuffle_mean
 from muhat.protocols.protocol import Protocol
 from muhat.protocols.quantile_protocols import local_quantile, shuffle_quantile
 from muhat.protocols.quantile_result import CountedQuantiles
+from muhat.protocols.range_protocols import local_ranges, shuffle_ranges
+from muhat.protocols.ranges_result import CountedRange, CountedRanges
 from muhat.protocols.server import Server
 from muhat.protocols.shuffler import Shuffler
 from muhat.protocols.simulation import simulate
@@ -22,13 +24,17 @@ from muhat.protocols.simulation import simulate
 __all__ = [
     "Client",
     "CountedQuantiles",
+    "CountedRange",
+    "CountedRanges",
     "Intake",
     "Protocol",
     "Server",
     "Shuffler",
     "local_mean",
     "local_quantile",
+    "local_ranges",
     "shuffle_mean",
     "shuffle_quantile",
+    "shuffle_ranges",
     "simulate",
 ]

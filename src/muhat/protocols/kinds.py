@@ -27,6 +27,8 @@ _ESTIMATORS = {
     "shuffle-chain": ("shuffle_chain", "ShuffleChain"),
     "local-quantile": ("local_quantiles", "LocalQuantile"),
     "shuffle-quantile": ("shuffle_quantiles", "ShuffleQuantile"),
+    "local-ranges": ("local_range_counts", "LocalRanges"),
+    "shuffle-ranges": ("shuffle_range_counts", "ShuffleRanges"),
 }
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from muhat.protocols.client import Client
     from muhat.protocols.collector import Received
     from muhat.protocols.quantile_result import CountedQuantiles
+    from muhat.protocols.ranges_result import CountedRanges
     from muhat.protocols.server import Server
     from muhat.protocols.shuffler import Shuffler
     from muhat.release.release import Release
@@ -62,7 +63,7 @@ class Estimator(Interface):
 
     def after(
         self, protocol: Protocol, received: Received
-    ) -> Protocol | Release | CountedQuantiles:
+    ) -> Protocol | Release | CountedQuantiles | CountedRanges:
         """The next round's description, or the result."""
 
     def describe(self) -> str:

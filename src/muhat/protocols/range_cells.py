@@ -3,6 +3,7 @@
     Coordinates      one of its coordinates
     Distance         ‖x − c‖₂ for a public centre c
     Rotated          one of the coordinates of H·D·(x − c), a public rotation (`data.rotation`)
+    EqualCells       the cell of a record's only number between public bounds
 
 If there are several numbers to look at, the nonce of a message says at which. A number is found
 in floats; the promise rests on the answer about its cell, whatever the cell is.
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.rotation import padded, transform
 from muhat.errors import InvalidInput
+from muhat.protocols.equal_cells import EqualCells, read_cells
 from muhat.protocols.randomizer import Bytes, Floats
 
 MOST_COORDINATES = 1 << 20
@@ -152,7 +154,9 @@ class Rotated:
         }
 
 
-Look = Coordinates | Distance | Rotated
+Look = Coordinates | Distance | Rotated | EqualCells
+
+_KINDS = tuple(each.kind for each in (Coordinates, Distance, Rotated, EqualCells))
 
 
 def drawn_numbers(look: Look, nonces: Bytes) -> Indices:
@@ -163,11 +167,13 @@ def drawn_numbers(look: Look, nonces: Bytes) -> Indices:
 
 def read_look(fields: dict[str, Any]) -> Look:
     """What `to_dict` described."""
-    match _check.one_of("the kind of look", fields["kind"], ("coordinates", "distance", "rotated")):
+    match _check.one_of("the kind of look", fields["kind"], _KINDS):
         case "coordinates":
             return Coordinates(fields["dim"], tuple(fields["indices"]))
         case "distance":
             return Distance(tuple(fields["center"]))
+        case "cells":
+            return read_cells(fields)
         case _:
             return Rotated(
                 tuple(fields["signs"]), tuple(fields["center"]), tuple(fields["indices"])

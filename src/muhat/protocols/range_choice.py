@@ -68,17 +68,23 @@ def predicted_error(randomizer: RangeRandomizer, users: int) -> PrefixError:
     return PrefixError(float(np.sqrt(variance.mean())), float(np.sqrt(variance.max())))
 
 
-def best_ranges(look: Look, grid: AnyGrid, privacy: Privacy) -> RangeRandomizer:
-    """The randomizer with the least predicted error, averaged over all prefixes."""
+def best_ranges(
+    look: Look, grid: AnyGrid, privacy: Privacy, *, two_sided: bool = False
+) -> RangeRandomizer:
+    """The randomizer with the least predicted error, averaged over all prefixes.
+
+    If `two_sided`, over all ranges from any edge of a cell to any other.
+    """
     tree = CellTree(grid.cells)
     best, least = None, np.inf
+    difficulty = range_difficulty(tree) if two_sided else _difficulty(tree)
     for bits in range(1, _most_bits(tree.levels) + 1):
-        mix = best_mix(grid.cells, bits)
+        mix = best_mix(grid.cells, bits, two_sided=two_sided)
         for chosen in range(1, (1 << bits) // 2 + 1):
             if math.comb(1 << bits, chosen) > MOST_ANSWERS:
                 break
             response = calibrated(privacy, mix, chosen)
-            error = float(np.sum(_difficulty(tree) / mix.shares)) / response.information
+            error = float(np.sum(difficulty / mix.shares)) / response.information
             if error < least * (1 - _TOLERANCE):
                 best, least = (mix, response), error
     assert best is not None
@@ -86,11 +92,12 @@ def best_ranges(look: Look, grid: AnyGrid, privacy: Privacy) -> RangeRandomizer:
 
 
 @lru_cache(maxsize=256)
-def best_mix(cells: int, bits: int) -> LevelMix:
+def best_mix(cells: int, bits: int, *, two_sided: bool = False) -> LevelMix:
     """The mix of sets of `bits` levels with the least error, up to one part in a thousand."""
     tree = CellTree(cells)
     bits = _check.count("bits", bits, most=_most_bits(tree.levels))
-    return _mixed(tree.levels, *_optimum(_difficulty(tree), bits))
+    difficulty = range_difficulty(tree) if two_sided else _difficulty(tree)
+    return _mixed(tree.levels, *_optimum(difficulty, bits))
 
 
 def tree_mix(cells: int, branches: int, bits: int = 1, *, even: bool = False) -> LevelMix:
@@ -129,6 +136,20 @@ def haar_mix(cells: int) -> LevelMix:
 def _difficulty(tree: CellTree) -> Floats:
     """The mean of m_j(t)² over 0 < t < u, of shape (levels,)."""
     return np.asarray((tree.slopes[:, 1:-1] ** 2).mean(axis=1))
+
+
+def range_difficulty(tree: CellTree) -> Floats:
+    """The mean over all pairs of edges s < t of the square of what a level has of the range.
+
+    An edge is a vector over the nodes of a level, m_j(t) at its node, and a range the difference
+    of two: Σ_{s<t} ‖w_s − w_t‖² = (u + 1)·Σ_t ‖w_t‖² − ‖Σ_t w_t‖².
+    """
+    edges = tree.cells + 1
+    found = []
+    for slopes, nodes in zip(tree.slopes, tree.nodes, strict=True):
+        together = np.bincount(nodes, slopes)
+        found.append(edges * np.sum(slopes**2) - np.sum(together**2))
+    return np.array(found) / (edges * (edges - 1) / 2)
 
 
 def _most_bits(levels: int) -> int:

@@ -23,6 +23,7 @@ from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.range_cells import drawn_numbers
 from muhat.protocols.range_errors import prefix_variance
 from muhat.protocols.range_levels import CellTree, Integers, LevelMix
+from muhat.protocols.range_variance import squares_of
 from muhat.release.quantile_grids import AnyGrid
 
 if TYPE_CHECKING:
@@ -82,10 +83,7 @@ class RangeCounts:
     def share_error(self, first: int, last: int) -> float:
         """The standard error of a range's share, for records that are spread evenly."""
         first, after = self._range(first, last)
-        tree = self.tree
-        start, end = tree.slopes[:, first], tree.slopes[:, after]
-        same = tree.nodes[:, first] == tree.nodes[:, after]
-        squares = np.where(same, (end - start) ** 2, end**2 + start**2)
+        squares = squares_of(self.tree, np.array([first]), np.array([after]))[:, 0]
         known = self.response.information * (self.messages @ self.mix.characters)
         if (squares[known == 0] > 0).any():
             return float("inf")

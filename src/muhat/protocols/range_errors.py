@@ -32,8 +32,8 @@ def prefix_variance(
     characters = messages @ mix.characters
     known = characters > 0
     scale = np.divide(1, response.attenuation * characters, where=known, out=np.zeros(len(known)))
-    parting = _parting_shares(tree, shares)
-    steps = scale[:, None] * tree.slopes * _turns(tree)
+    parting = parting_shares(tree, shares)
+    steps = scale[:, None] * tree.slopes * turns(tree)
     total = np.zeros(tree.cells + 1)
     for levels, count in zip(mix.sets, messages, strict=True):
         pieces = [2.0**rank * steps[level - 1] for rank, level in enumerate(levels)]
@@ -42,7 +42,7 @@ def prefix_variance(
         mean = np.zeros(tree.cells + 1)
         for parts, chance in enumerate(parting, start=1):
             square = square + response.common * chance * _square(levels, pieces, parts)
-            mean += response.attenuation * chance * _mean(levels, pieces, parts)
+            mean += response.attenuation * chance * mean_piece(levels, pieces, parts)
         total += count * (square - mean**2)
     below = np.concatenate([[0.0], np.cumsum(shares)])
     total -= below * (1 - below) / max(messages.sum(), 1)
@@ -50,32 +50,32 @@ def prefix_variance(
     return np.maximum(total, 0.0)
 
 
-def _parting_shares(tree: CellTree, shares: Floats) -> list[Floats]:
+def parting_shares(tree: CellTree, shares: Floats) -> list[Floats]:
     """What part of the records leaves the way to each cut at level D = 1 … h, or never (h + 1)."""
     filled = np.zeros((1 << tree.levels) + 1)
     filled[tree.leaves(np.arange(tree.cells)) + 1] = shares
     below = np.cumsum(filled)
-    ways = _ways(tree)
+    leaves = ways(tree)
     found = []
     for level in range(1, tree.levels + 1):
         width = 1 << tree.levels - level
-        sibling = (ways // width ^ 1) * width
+        sibling = (leaves // width ^ 1) * width
         found.append(below[sibling + width] - below[sibling])
-    return [*found, below[ways + 1] - below[ways]]
+    return [*found, below[leaves + 1] - below[leaves]]
 
 
-def _turns(tree: CellTree) -> Floats:
+def turns(tree: CellTree) -> Floats:
     """+1 where the way to a cut goes left, −1 where it goes right, of shape (levels, u + 1)."""
-    bits = _ways(tree) >> np.arange(tree.levels)[::-1, None] & 1
+    bits = ways(tree) >> np.arange(tree.levels)[::-1, None] & 1
     return np.where(bits == 1, -1.0, 1.0)
 
 
-def _ways(tree: CellTree) -> Integers:
+def ways(tree: CellTree) -> Integers:
     """The leaf after each cut; the last cut, which runs through no node, has the last leaf."""
     return np.minimum(tree.cuts, (1 << tree.levels) - 1)
 
 
-def _mean(levels: tuple[int, ...], pieces: list[Floats], parts: int) -> Floats:
+def mean_piece(levels: tuple[int, ...], pieces: list[Floats], parts: int) -> Floats:
     """The expected sum of the pieces, over the random rows."""
     total = np.zeros_like(pieces[0])
     for level, piece in zip(levels, pieces, strict=True):

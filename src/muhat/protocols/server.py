@@ -13,6 +13,7 @@ from muhat.protocols.collector import Collector
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol
     from muhat.protocols.quantile_result import CountedQuantiles
+    from muhat.protocols.ranges_result import CountedRanges
     from muhat.release.release import Release
 
 
@@ -25,7 +26,7 @@ class Server(Collector):
 
     _state_begins = b"MHSERVER1"
 
-    def finish(self) -> Protocol | Release | CountedQuantiles:
+    def finish(self) -> Protocol | Release | CountedQuantiles | CountedRanges:
         """Close the round: the next round's description, or the result.
 
         Below the stated minimum of users there is neither.

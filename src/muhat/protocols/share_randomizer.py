@@ -25,6 +25,7 @@ from muhat.privacy import ApproxDP
 from muhat.protocols.allowance import Allowance
 from muhat.protocols.cut_encoding import CutEncoding, Look, Radius
 from muhat.protocols.domain_encoding import DomainEncoding
+from muhat.protocols.equal_cells import EqualCells
 from muhat.protocols.modulus import check_modulus, signed
 from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.share_encoding import FINEST, Encoding
@@ -106,11 +107,15 @@ class ShareRandomizer:
         honest: int,
         users: int,
         dim: int = 1,
+        look: EqualCells | None = None,
     ) -> Self:
         """Counts of blocks of cells, for every coordinate of a record: see `TreeEncoding`."""
         sizes = tuple(blocks)
         return cls._best(
-            lambda bits: TreeEncoding(cells, sizes, dim, 1 << (bits - 1)), allowance, honest, users
+            lambda bits: TreeEncoding(cells, sizes, dim, 1 << (bits - 1), look),
+            allowance,
+            honest,
+            users,
         )
 
     @classmethod

@@ -20,6 +20,7 @@ from muhat.protocols.client import Client
 from muhat.protocols.protocol import Protocol
 from muhat.protocols.quantile_result import CountedQuantiles
 from muhat.protocols.randomizer import Floats
+from muhat.protocols.ranges_result import CountedRanges
 from muhat.release.release import Release
 
 PEOPLE_AT_ONCE = 1 << 13
@@ -31,7 +32,7 @@ def simulate(
     columns: Sequence[str] | Sequence[int] | None = None,
     *,
     watch: Callable[[Protocol], None] | None = None,
-) -> Release | CountedQuantiles:
+) -> Release | CountedQuantiles | CountedRanges:
     """Run the protocol with one device a record, to the end.
 
     `watch` is shown the description of every round before it starts. In the local model everybody
@@ -62,7 +63,7 @@ def simulate(
 
 def _round(
     protocol: Protocol, people: Floats, group: Any, answered: list[Protocol]
-) -> Protocol | Release | CountedQuantiles:
+) -> Protocol | Release | CountedQuantiles | CountedRanges:
     client, server = protocol.client(answered), protocol.server()
     shuffler = protocol.shuffler() if protocol.model == "shuffle" else None
     with Progress(len(group)) as progress:

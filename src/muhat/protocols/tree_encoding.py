@@ -13,6 +13,7 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.mechanisms.roots import root_up
 from muhat.noise.entropy import Words, system_words
+from muhat.protocols.equal_cells import EqualCells, read_cells
 from muhat.protocols.randomizer import Floats
 from muhat.protocols.share_encoding import FINEST, Integers
 from muhat.protocols.share_noise import Sensitivity
@@ -28,7 +29,8 @@ class TreeEncoding:
     A record has a cell from 0 to cells − 1 a coordinate: outside it is clipped, a missing one is
     in the middle. For every coordinate and every size in `blocks`, a divisor of `cells`, there
     are cells/size numbers: `scale` for the block that holds the cell, 0 for the others. With
-    blocks of one cell alone it is a histogram.
+    blocks of one cell alone it is a histogram. With a `look` a record has a number a coordinate
+    instead, and its cell is that of the look, which has at most as many.
 
     >>> TreeEncoding(cells=4, blocks=(1, 2)).integers(np.array([[3.0]])).tolist()
     [[0, 0, 0, 1, 0, 1]]
@@ -38,6 +40,7 @@ class TreeEncoding:
     blocks: tuple[int, ...]
     dim: int = 1
     scale: int = 1
+    look: EqualCells | None = None
 
     kind: ClassVar[str] = "tree"
 
@@ -55,6 +58,8 @@ class TreeEncoding:
             raise InvalidInput("blocks must be different sizes, at least one.")
         if self.dim * sum(self.widths) > MOST_NUMBERS:
             raise InvalidInput(f"a tree must have at most {MOST_NUMBERS} numbers.")
+        if self.look is not None and self.look.cells > self.cells:
+            raise InvalidInput("the tree must have at least as many cells as its look.")
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -95,9 +100,7 @@ class TreeEncoding:
 
     def integers(self, records: Floats, words: Words = system_words) -> Integers:
         """The blocks that hold a record, of shape (people, numbers): see `Encoding`."""
-        with np.errstate(invalid="ignore"):
-            cells = np.clip(np.floor(records), 0, self.cells - 1)
-        cells = np.where(np.isfinite(records), cells, self.cells // 2).astype(np.int64)
+        cells = self._cells(records)
         people, width = len(cells), sum(self.widths)
         found = np.zeros((people, self.dim, width), np.int64)
         rows, columns = np.arange(people)[:, None], np.arange(self.dim)
@@ -107,6 +110,13 @@ class TreeEncoding:
             start += count
         return found.reshape(people, self.dim * width)
 
+    def _cells(self, records: Floats) -> Integers:
+        if self.look is not None:
+            return self.look.codes(records)
+        with np.errstate(invalid="ignore"):
+            cells = np.clip(np.floor(records), 0, self.cells - 1)
+        return np.where(np.isfinite(records), cells, self.cells // 2).astype(np.int64)
+
     def counts(self, sums: Sequence[int]) -> list[Floats]:
         """How many records every block holds, from the sums: of shape (dim, blocks) a size."""
         whole = np.array(sums, np.float64).reshape(self.dim, -1) / self.scale
@@ -114,14 +124,16 @@ class TreeEncoding:
 
     def to_dict(self) -> dict[str, Any]:
         """The description."""
-        return {
+        fields = {
             "cells": self.cells,
             "blocks": list(self.blocks),
             "dim": self.dim,
             "scale": self.scale,
         }
+        return fields if self.look is None else {**fields, "look": self.look.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The encoding described."""
-        return cls(fields["cells"], tuple(fields["blocks"]), fields["dim"], fields["scale"])
+        look = read_cells(fields["look"]) if "look" in fields else None
+        return cls(fields["cells"], tuple(fields["blocks"]), fields["dim"], fields["scale"], look)
