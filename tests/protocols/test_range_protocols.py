@@ -17,7 +17,7 @@ from muhat.protocols.block_tree import BlockTree
 from muhat.protocols.collector import Received
 from muhat.protocols.equal_cells import EqualCells
 from muhat.protocols.local_range_counts import LocalRanges
-from muhat.protocols.range_spreads import AnswerSpread, BlockSpread, deviations
+from muhat.protocols.range_spreads import AnswerSpread, BlockSpread, reach
 from muhat.protocols.share_noise import ShareNoise
 from muhat.protocols.shuffle_range_counts import ShuffleRanges
 
@@ -291,16 +291,29 @@ def test_blocks_are_chosen_by_their_predicted_error():
 
 
 def test_laplace_noise_reaches_further_than_normal_noise_of_the_same_deviation():
-    assert deviations("gaussian", 0.95) == pytest.approx(1.96, abs=0.001)
-    assert deviations("laplace", 0.95) == pytest.approx(np.log(20) / np.sqrt(2))
-    assert deviations("laplace", 0.5) == deviations("gaussian", 0.5)
-    draws = np.random.default_rng(3).laplace(0, np.sqrt(0.5), (4, 400_000))
+    fine = np.array(10.0)
+    assert reach("gaussian", 0.95, fine) == pytest.approx(19.6, abs=0.01)
+    assert reach("laplace", 0.95, fine) == pytest.approx(10 * np.log(20) / np.sqrt(2) + 0.5)
+    assert reach("laplace", 0.5, fine) == reach("gaussian", 0.5, fine) + 0.5
+    draws = np.random.default_rng(3).laplace(0, 10 * np.sqrt(0.5), (4, 400_000))
     for parts, confidence in itertools.product((1, 2, 4), (0.8, 0.9, 0.95, 0.999)):
-        inside = np.abs(draws[:parts].sum(axis=0)) <= np.sqrt(parts) * deviations(
-            "laplace", confidence
-        )
+        far = reach("laplace", confidence, np.sqrt(parts) * fine)
+        inside = np.abs(draws[:parts].sum(axis=0)) <= far
         slack = 5.5 * np.sqrt(confidence * (1 - confidence) / draws.shape[1])
         assert inside.mean() > confidence - slack
+
+
+@pytest.mark.parametrize("scale", [2.0, 1.0, 0.7, 0.5, 0.25, 0.15])
+def test_noise_as_coarse_as_whole_people_stays_within_its_reach_too(scale):
+    """Without the allowance for one more, 99 % would be 96 % at a scale of a quarter."""
+    chance = -np.expm1(-1 / scale)
+    drawn = np.random.default_rng(4).geometric(chance, (2, 8, 400_000)).astype(np.int64)
+    noise = drawn[0] - drawn[1]
+    deviation = np.sqrt(2 * (1 - chance)) / chance
+    for parts, confidence in itertools.product((1, 2, 3, 8), (0.8, 0.9, 0.95, 0.99, 0.999)):
+        far = reach("laplace", confidence, np.array(np.sqrt(parts) * deviation))
+        slack = 5.5 * np.sqrt(confidence * (1 - confidence) / noise.shape[1])
+        assert (np.abs(noise[:parts].sum(axis=0)) <= far).mean() > confidence - slack
 
 
 # Bad descriptions and arguments.

@@ -143,12 +143,20 @@ def read_spread(fields: dict[str, Any]) -> RangeSpread:
     return kinds[_check.one_of("the kind of spread", fields["kind"], kinds)].from_dict(fields)
 
 
-def deviations(law: str, confidence: float) -> float:
-    """How many standard errors an estimate stays within with this probability.
+COARSE = 1.25
+"""Standard errors, in people, below which noise is mostly none or one person."""
+
+
+def reach(law: str, confidence: float, errors: Floats) -> Floats:
+    """How far estimates with these standard errors are off with this probability, at most.
 
     Sums of many people's noise are normal. Laplace noise is one draw for a count, and its tails
-    are longer: a sum of several such draws is between the two, so the longer reach is taken.
+    are longer: a sum of several such draws is between the two, so the longer reach is taken. It is
+    of whole people: half a person is allowed for that, and a whole one if most of it is none.
     """
     outside = 1 - _check.probability("confidence", confidence)
     normal = NormalDist().inv_cdf(1 - outside / 2)
-    return max(normal, -math.log(outside) / math.sqrt(2)) if law == "laplace" else normal
+    if law != "laplace":
+        return normal * errors
+    longer = max(normal, -math.log(outside) / math.sqrt(2))
+    return longer * errors + np.where(errors < COARSE, 1.0, 0.5)

@@ -18,7 +18,7 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.equal_cells import EqualCells, read_cells
 from muhat.protocols.randomizer import Floats
-from muhat.protocols.range_spreads import RangeSpread, deviations, read_spread
+from muhat.protocols.range_spreads import RangeSpread, reach, read_spread
 from muhat.release.display import MOST_ROWS, page, rounded, significant, table
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.reading import read_json
@@ -50,8 +50,8 @@ class CountedRange:
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """(lower, upper) around the exact number of people among the clipped records."""
-        reach = deviations(self.law, confidence) * self.standard_error
-        return self.value - reach, self.value + reach
+        far = float(reach(self.law, confidence, np.array(self.standard_error)))
+        return self.value - far, self.value + far
 
     def __float__(self) -> float:
         return self.value
@@ -127,8 +127,8 @@ class CountedRanges:
         """
         level = _check.probability("confidence", confidence)
         outside = (1 - level) / (self.grid.cells if simultaneous else 1)
-        reach = deviations(self.spread.law, 1 - outside) * self.standard_error
-        return self.value - reach, self.value + reach
+        far = reach(self.spread.law, 1 - outside, self.standard_error)
+        return self.value - far, self.value + far
 
     def between(self, low: float, high: float) -> CountedRange:
         """How many people have a number from `low` up to `high`, both edges of cells.
