@@ -286,3 +286,30 @@ def test_intervals_hold_with_their_confidence():
         assert abs(held - 0.9) < 5.5 * math.sqrt(0.09 / 10_000)
         low, high = plan.release(np.zeros(10_000, int)).interval(1 - 1e-9, simultaneous=True)
         assert ((low <= 0) & (high >= 0)).all()
+
+
+def test_with_a_public_number_of_records_noise_on_cells_keeps_their_total():
+    """A range of l of N cells has the variance 2·(2/ε)²·l·(1 − l/N)."""
+    N, privacy = 64, mh.PureDP(epsilon=1)
+    plan = mh.plan_queries(mh.workloads.prefix(N), privacy=privacy, neighbors="substitute")
+    assert plan.mechanism == "laplace noise, every cell"
+    lengths = np.arange(1, N + 1)
+    expected = np.sqrt(8 * lengths * (1 - lengths / N))
+    assert plan.noise.standard_error == pytest.approx(expected, rel=1e-9)
+    counts = np.random.default_rng(5).integers(0, 1000, N)
+    for _ in range(5):
+        assert plan.release(counts).value[-1] == pytest.approx(counts.sum(), rel=1e-12)
+
+
+def test_under_approximate_privacy_queries_take_the_smaller_noise():
+    """ε/μ = 4.22 is more than √2 for a histogram; for many prefixes normal noise is better."""
+    approximate = mh.ApproxDP(epsilon=1, delta=1e-6)
+    few = mh.plan_queries(mh.workloads.identity(64), privacy=approximate)
+    assert few.mechanism.startswith("laplace")
+    assert few.expected_error == pytest.approx(math.sqrt(2 * 64), rel=2e-6)
+    many = mh.plan_queries(mh.workloads.prefix(256), privacy=approximate)
+    assert many.mechanism.startswith("normal")
+    assert {name.split()[0] for name, _ in many.alternatives} == {"laplace"}
+    longest = mh.plan_queries(mh.workloads.prefix(5000), privacy=approximate)
+    assert longest.mechanism.startswith("normal")
+    assert longest.alternatives == ()

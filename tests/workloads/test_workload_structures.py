@@ -27,6 +27,7 @@ from muhat.workloads import (
     ranges,
     stack,
 )
+from muhat.workloads.products import Centred
 
 ADULT = (85, 9, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2, 2)
 
@@ -466,3 +467,14 @@ def test_vectors_of_the_wrong_length_are_refused():
     for x in (np.ones(3), np.ones((5, 1, 1)), "text", np.ones(0)):
         with pytest.raises(InvalidInput, match="vector"):
             prefix(4) @ x
+
+
+@pytest.mark.parametrize("workload", [prefix(7), ranges(5), marginals((2, 3), order=1)], ids=repr)
+def test_differences_between_cells_are_the_rows_less_their_means(workload):
+    rows = workload.dense()
+    expected, found = rows - rows.mean(axis=1)[:, None], Centred(workload)
+    x, y = some_matrix(rows.shape[1], 3), some_matrix(rows.shape[0], 2, seed=1)
+    assert np.allclose(found.dense(), expected)
+    assert np.allclose(found.apply(x), expected @ x)
+    assert np.allclose(found.transposed(y), expected.T @ y)
+    assert np.allclose(found.row_norms(), np.linalg.norm(expected, axis=1))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, workloads
@@ -26,7 +27,8 @@ from muhat.workloads import Workload
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.identity import Identity
-from muhat.workloads.products import times
+from muhat.workloads.linear_map import LinearMap
+from muhat.workloads.products import Centred, times
 from muhat.workloads.stack import Scaled
 
 if TYPE_CHECKING:
@@ -135,24 +137,31 @@ def _factorized(workload: Workload, p: float, neighbors: Neighbors, tol: float) 
 
 
 def _on_every_cell(best: Factorization) -> Factorization:
-    """The workload answered from noisy counts of the cells, at unit sensitivity."""
+    """The workload answered from noisy counts of the cells, at unit sensitivity.
+
+    If their total is public, what the noise adds to it is taken off all cells alike.
+    """
     workload, p = best.workload, best.p
     cells: Workload = Identity(workload.cells)
-    reach = 1.0
+    decoder: LinearMap = workload
+    reach, average = 1.0, None
     if best.neighbors is Neighbors.SUBSTITUTE:
         reach = math.sqrt(2) * (1 + 1e-15)
         cells = Scaled(1 / reach, cells)
-    deviations = workload.row_norms() * (reach * (1 + 1e-12))
+        decoder = Centred(workload)
+        average = workload.apply(np.ones(workload.shape[1])) / workload.shape[1]
+    deviations = decoder.row_norms() * (reach * (1 + 1e-12))
     return Factorization(
         workload=workload,
         p=p,
         neighbors=best.neighbors,
         strategy=cells,
-        decoder=times(reach, workload),
+        decoder=times(reach, decoder),
         deviations=lambda: deviations,
         value=float(p_norm(deviations, p)),
         floor=best.floor,
         method="every cell",
+        common=None if average is None else lambda: average,
     )
 
 

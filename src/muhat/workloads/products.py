@@ -59,6 +59,34 @@ class Multiple(LinearMap):
         return f"<{self.factor:g} times {self.inner!r}>"
 
 
+class Centred(LinearMap):
+    """A·(I − J/N), J all ones: what a map A (m, N) says of differences between cells.
+
+    >>> from muhat.workloads import prefix
+    >>> Centred(prefix(4)).apply(np.ones(4)).tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+
+    def __init__(self, inner: LinearMap) -> None:
+        self.inner, self.shape = inner, inner.shape
+
+    def apply(self, x: Floats) -> Floats:
+        return self.inner.apply(x - x.mean(axis=0))
+
+    def transposed(self, y: Floats) -> Floats:
+        found = self.inner.transposed(y)
+        return np.asarray(found - found.mean(axis=0))
+
+    def row_norms(self) -> Floats:
+        squares = self.inner.row_norms() ** 2
+        left = squares - self.inner.apply(np.ones(self.shape[1])) ** 2 / self.shape[1]
+        # Of a row whose entries are all the same only rounding is left.
+        return np.sqrt(np.where(left > squares * 2.0**-40, left, 0.0))
+
+    def __repr__(self) -> str:
+        return f"<{self.inner!r} of differences>"
+
+
 class KroneckerMap(LinearMap):
     """F₁ ⊗ F₂ ⊗ … for matrices or maps; products go along one axis at a time."""
 
