@@ -16,7 +16,10 @@ from benchmarks import (  # noqa: E402  (after the threads)
     ellipsoids,
     noise,
     planning,
+    protocols,
     queries,
+    scale,
+    timing,
     unbounded,
 )
 
@@ -28,6 +31,9 @@ def main() -> None:
     ellipsoids.main()
     queries.main()
     unbounded.main()
+    protocols.main()
+    scale.main()
+    timing.main()
 
 
 if __name__ == "__main__":

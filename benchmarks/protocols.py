@@ -70,12 +70,18 @@ def main(quick: bool = True, write: bool = False) -> None:
     for line in unknown_location(quick):
         places.append(line)
         print(line, flush=True)
+    crowds = [CROWD_HEADER]
+    print(f"\na crowd: records of {CROWD_DIM} numbers")
+    print(CROWD_HEADER)
+    for line in crowd(quick):
+        crowds.append(line)
+        print(line, flush=True)
     if write:
-        _write(lines, places)
+        _write(lines, places, crowds)
 
 
 QUICK = ((8, 2000, 10),)
-FULL = ((1, 10_000, 20), (8, 10_000, 10), (32, 10_000, 3))
+FULL = ((1, 10_000, 200), (8, 10_000, 40), (32, 10_000, 20))
 """Dimension, number of people, trials."""
 
 
@@ -105,10 +111,13 @@ UNKNOWN_HEADER = (
 )
 UNKNOWN_QUICK = (("normal + 10", 2, 20_000, 2),)
 UNKNOWN_FULL = (
-    ("normal + 10", 1, 20_000, 4),
-    ("normal + 10", 8, 20_000, 3),
-    ("lognormal", 8, 20_000, 3),
+    ("normal + 10", 1, 20_000, 20),
+    ("normal + 10", 8, 20_000, 15),
+    ("lognormal", 8, 20_000, 15),
 )
+LOCAL_TIMES = 5
+"""Devices of the local model are quick, and their errors vary more: so many more trials."""
+
 PLACES = (
     Way("local chain", PURE, protocols.local_mean, {}),
     Way("local, three rounds", PURE, protocols.local_mean, {"mechanism": "local-three-rounds"}),
@@ -124,6 +133,7 @@ def unknown_location(quick: bool) -> Iterator[str]:
         truth = people.mean(axis=0)
         for way in PLACES:
             made = way.protocol(domain=reals, n=n, privacy=way.privacy, **way.options)
+            often = trials * (1 if made.model == "shuffle" else LOCAL_TIMES)
             squares = [
                 np.sum((mh.mean(people, domain=reals, privacy=way.privacy).value - truth) ** 2)
                 for _ in range(2 * trials)
@@ -131,7 +141,7 @@ def unknown_location(quick: bool) -> Iterator[str]:
             curator = math.sqrt(np.mean(squares))
             rounds: list[Protocol] = []
             protocols.simulate(made, people, watch=rounds.append)
-            seen = measure(made, people, trials)
+            seen = measure(made, people, often)
             bytes_sent = max(one.bytes_per_user for one in rounds)
             if made.model == "shuffle":
                 bytes_sent = sum(one.bytes_per_user for one in rounds)
@@ -140,6 +150,26 @@ def unknown_location(quick: bool) -> Iterator[str]:
                 f"{len(rounds):>6} {bytes_sent:>6} {seen.error:>9.2g} {seen.uncertainty:>5.0%} "
                 f"{curator:>9.2g} {seen.error / curator:>6.3g} {seen.cost:>9.3g}"
             )
+
+
+CROWD_DIM = 8
+CROWD_HEADER = f"{'people':>7}  {'way':<34} {'rounds':>6} {'CPU s':>7} {'wall s':>7}"
+
+
+def crowd(quick: bool) -> Iterator[str]:
+    """What it takes to simulate every way with many people, once."""
+    n = 10_000 if quick else 100_000
+    people = SHAPES["normal + 10"].draw(np.random.default_rng(0), n, CROWD_DIM)
+    ball = mh.Ball(100.0, dim=CROWD_DIM)
+    for place, ways in ((ball, WAYS), (mh.Reals(CROWD_DIM, MAGNITUDE), PLACES)):
+        for way in ways:
+            made = way.protocol(domain=place, n=n, privacy=way.privacy, **way.options)
+            rounds: list[Protocol] = []
+            wall, cpu = time.perf_counter(), time.process_time()
+            protocols.simulate(made, people, watch=rounds.append)
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            name = f"{way.name}, {way.privacy.describe()}"
+            yield f"{n:>7}  {name:<34} {len(rounds):>6} {cpu:>7.1f} {wall:>7.1f}"
 
 
 @dataclass(frozen=True)
@@ -179,7 +209,12 @@ in all of them; `bytes` are what a person sends at most.
 """
 
 
-def _write(known: list[str], places: list[str]) -> None:
+ABOUT_CROWD = """\
+What it takes to simulate devices, shuffler and server once, on one core.
+"""
+
+
+def _write(known: list[str], places: list[str], crowds: list[str]) -> None:
     versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     parts = [
         "# Means without a trusted curator\n",
@@ -190,6 +225,9 @@ def _write(known: list[str], places: list[str]) -> None:
         "## Records of unknown location\n",
         ABOUT_PLACES,
         "\n".join(["```", *places, "```\n"]),
+        f"## A crowd: records of {CROWD_DIM} numbers\n",
+        ABOUT_CROWD,
+        "\n".join(["```", *crowds, "```\n"]),
     ]
     RESULTS.write_text("\n".join(parts))
 

@@ -1,0 +1,61 @@
+"""What benchmarks/scale.py found, as pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import muhat as mh
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "scale.md"
+PAGE = ROOT / "docs" / "scale.md"
+OPENED, CLOSED = "<!-- written by python -m benchmarks.scale --write -->\n", "<!-- end -->\n"
+
+ABOUT = """\
+A pass opens the table, folds every record and returns exact sums; the domain is a ball to which
+about half of the records are clipped. `CPU s` and `wall s` are the least of some passes, CPU of all
+processes together, the driver's and the executors' Java and Python. `empty s` is the CPU time of a
+pass over one record a file, which is in `CPU s` and `ns/number` too. Memory is the peak during the
+passes: of the Python process that asks for the sums, of the driver's Java process (heap of at most
+1 GB), and of the largest Python process on an executor. Starting Python and Spark is not counted.
+Both engines gave the same sums, bit for bit, in every cell.
+
+Each file is a partition of Spark's; row groups have 8 MB, those of more than 256 columns 4,096
+records. Spark is a standalone master with two workers of one core each on the machine that also
+runs the driver. The machine is shared: trust ratios and slopes, not seconds.
+"""
+
+
+def write_pages(
+    parts: Sequence[tuple[str, Sequence[str]]],
+    verdicts: Sequence[str],
+    versions: str,
+    table: Sequence[Sequence[str]],
+) -> None:
+    """Write benchmarks/results/scale.md, and put the table into docs/scale.md."""
+    made = f"Made by `python -m benchmarks.scale --write` with muhat {mh.__version__}, {versions}."
+    page = [
+        "# What a pass costs as data grow\n",
+        made + "\n",
+        ABOUT,
+        "\n".join(f"- {verdict}" for verdict in verdicts) + "\n",
+        *(f"## Costs {title}\n\n" + "\n".join(["```", *text, "```\n"]) for title, text in parts),
+        "## Extrapolated\n",
+        markdown(table),
+    ]
+    RESULTS.write_text("\n".join(page))
+    PAGE.write_text(with_table(PAGE.read_text(), markdown(table)))
+
+
+def markdown(table: Sequence[Sequence[str]]) -> str:
+    """A table, its first row the header."""
+    header, *rows = ["| " + " | ".join(row) + " |" for row in table]
+    return "\n".join([header, "|---" * len(table[0]) + "|", *rows]) + "\n"
+
+
+def with_table(page: str, table: str) -> str:
+    """The page with the table in the place that is kept for it."""
+    place = re.compile(f"{re.escape(OPENED)}.*?{re.escape(CLOSED)}", flags=re.S)
+    return place.sub(lambda _: f"{OPENED}\n{table}\n{CLOSED}", page, count=1)
