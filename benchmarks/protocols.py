@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import muhat as mh
+from benchmarks.pages import fenced, shown, versions
 from muhat import protocols
 from muhat.protocols import Protocol
 from muhat.studies.samples import SHAPES
@@ -58,24 +58,11 @@ KNOWN_HEADER = (
 
 def main(quick: bool = True, write: bool = False) -> None:
     """Print the tables, and write them if asked to."""
-    lines = [KNOWN_HEADER]
-    print("\nmeans without a trusted curator: records in a ball of radius 1")
-    print(KNOWN_HEADER)
-    for line in known_domain(quick):
-        lines.append(line)
-        print(line, flush=True)
-    places = [UNKNOWN_HEADER]
-    print(f"\nrecords of unknown location, magnitude {MAGNITUDE:g}")
-    print(UNKNOWN_HEADER)
-    for line in unknown_location(quick):
-        places.append(line)
-        print(line, flush=True)
-    crowds = [CROWD_HEADER]
-    print(f"\na crowd: records of {CROWD_DIM} numbers")
-    print(CROWD_HEADER)
-    for line in crowd(quick):
-        crowds.append(line)
-        print(line, flush=True)
+    curated = "means without a trusted curator: records in a ball of radius 1"
+    lines = shown(curated, KNOWN_HEADER, known_domain(quick))
+    anywhere = f"records of unknown location, magnitude {MAGNITUDE:g}"
+    places = shown(anywhere, UNKNOWN_HEADER, unknown_location(quick))
+    crowds = shown(f"a crowd: records of {CROWD_DIM} numbers", CROWD_HEADER, crowd(quick))
     if write:
         _write(lines, places, crowds)
 
@@ -215,19 +202,18 @@ What it takes to simulate devices, shuffler and server once, on one core.
 
 
 def _write(known: list[str], places: list[str], crowds: list[str]) -> None:
-    versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     parts = [
         "# Means without a trusted curator\n",
-        f"Made by `python -m benchmarks.protocols --write` with {versions}.\n",
+        f"Made by `python -m benchmarks.protocols --write` with {versions()}.\n",
         ABOUT,
         "## Records in a ball of radius 1\n",
-        "\n".join(["```", *known, "```\n"]),
+        fenced(known),
         "## Records of unknown location\n",
         ABOUT_PLACES,
-        "\n".join(["```", *places, "```\n"]),
+        fenced(places),
         f"## A crowd: records of {CROWD_DIM} numbers\n",
         ABOUT_CROWD,
-        "\n".join(["```", *crowds, "```\n"]),
+        fenced(crowds),
     ]
     RESULTS.write_text("\n".join(parts))
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -92,8 +91,7 @@ def main(quick: bool = True, written: bool = False, resume: Path | None = None) 
     for title, text in [*parts, ("in one sentence each", verdicts)]:
         print("", f"Costs {title}", *text, sep="\n", flush=True)
     if written:
-        versions = f"numpy {np.__version__}, Python {platform.python_version()}"
-        write_pages(parts, verdicts, versions, extrapolated(chosen, found))
+        write_pages(parts, verdicts, extrapolated(chosen, found))
 
 
 def _spark(folder: Path, stack: ExitStack) -> dict[str, str]:

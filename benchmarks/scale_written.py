@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import muhat as mh
+from benchmarks.pages import fenced, versions
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "scale.md"
@@ -31,17 +31,16 @@ runs the driver. The machine is shared: trust ratios and slopes, not seconds.
 def write_pages(
     parts: Sequence[tuple[str, Sequence[str]]],
     verdicts: Sequence[str],
-    versions: str,
     table: Sequence[Sequence[str]],
 ) -> None:
     """Write benchmarks/results/scale.md, and put the table into docs/scale.md."""
-    made = f"Made by `python -m benchmarks.scale --write` with muhat {mh.__version__}, {versions}."
+    made = f"Made by `python -m benchmarks.scale --write` with {versions()}."
     page = [
         "# What a pass costs as data grow\n",
         made + "\n",
         ABOUT,
         "\n".join(f"- {verdict}" for verdict in verdicts) + "\n",
-        *(f"## Costs {title}\n\n" + "\n".join(["```", *text, "```\n"]) for title, text in parts),
+        *(f"## Costs {title}\n\n" + fenced(text) for title, text in parts),
         "## Extrapolated\n",
         markdown(table),
     ]

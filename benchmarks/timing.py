@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import gc
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import muhat as mh
+from benchmarks.pages import fenced, versions
 from muhat import protocols
 from muhat.protocols import Protocol
 
@@ -152,14 +152,13 @@ number is missing.
 
 
 def _write(lines: list[str], calls: int, found: list[list[float]]) -> None:
-    versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     *honest, planted = found
     scores = [abs(score) for row in honest for score in row]
     parts = [
         "# The time that a device takes\n",
-        f"Made by `python -m benchmarks.timing --write` with {versions}.\n",
+        f"Made by `python -m benchmarks.timing --write` with {versions()}.\n",
         ABOUT.format(calls=calls),
-        "\n".join(["```", *lines, "```\n"]),
+        fenced(lines),
         f"The largest of the {len(scores)} values of |t| is {max(scores):.1f}; "
         f"what was planted has {abs(planted[-1]):.0f}.\n",
     ]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import os
-import platform
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ import numpy as np
 
 import muhat as mh
 from benchmarks import unbounded_covariance
+from benchmarks.pages import fenced, versions
 from benchmarks.unbounded_cells import DIGITS, GRID, PAPER, QUICK, Cell
 from benchmarks.unbounded_lines import (
     HEADER,
@@ -111,21 +111,16 @@ def _chosen(
 
 def _page(command: str, table: list[str], covariance: list[str], cost: str) -> str:
     """The tables with all that is needed to make them again."""
-    versions = f"muhat {mh.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     parts = [
         "# Means of data nobody has bounded\n",
-        f"Made by `{command}` with {versions}. The seed of a trial's records is made of the line's "
-        "label and the number of the trial; muhat's noise has no seed.\n",
+        f"Made by `{command}` with {versions()}. The seed of a trial's records is made of the "
+        "line's label and the number of the trial; muhat's noise has no seed.\n",
         ABOUT,
-        _block(table),
+        fenced(table),
     ]
     if covariance:
-        parts += [unbounded_covariance.ABOUT + "\n", _block(covariance)]
-    return "\n".join([*parts, "What it costs:\n", _block([cost])])
-
-
-def _block(lines: list[str]) -> str:
-    return "\n".join(["```", *lines, "```\n"])
+        parts += [unbounded_covariance.ABOUT + "\n", fenced(covariance)]
+    return "\n".join([*parts, "What it costs:\n", fenced([cost])])
 
 
 def speed(rows: int, dim: int = 128) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+from forged import copied, places
 
 import muhat as mh
 from muhat import protocols
@@ -41,24 +40,9 @@ def described() -> dict[str, Protocol]:
     }
 
 
-def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every field, and the first entries of every list."""
-    if here:
-        yield here
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from places(inner, (*here, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value[:2]):
-            yield from places(inner, (*here, index))
-
-
 def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
-    made = copy.deepcopy(fields)
-    *way, last = place
-    inside: Any = made
-    for step in way:
-        inside = inside[step]
+    made, inside = copied(fields, place)
+    last = place[-1]
     if value == "FORGOTTEN":
         del inside[last]
     else:

@@ -8,15 +8,14 @@ tried in every place of all the others.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from forged import copied, places
 
 import muhat as mh
 from muhat import protocols
@@ -98,24 +97,9 @@ def described() -> dict[str, Protocol]:
     return dict(zip(KINDS, found, strict=True))
 
 
-def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every field, and the first entries of every list."""
-    if here:
-        yield here
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from places(inner, (*here, key))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value[:2]):
-            yield from places(inner, (*here, index))
-
-
 def changed(fields: dict[str, Any], place: tuple[Any, ...], change: Any) -> str:
-    made = copy.deepcopy(fields)
-    *way, last = place
-    inside: Any = made
-    for step in way:
-        inside = inside[step]
+    made, inside = copied(fields, place)
+    last = place[-1]
     value = inside[last]
     if change is FORGOTTEN:
         del inside[last]

@@ -139,12 +139,11 @@ class LocalChain:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The estimator described."""
-        columns = fields["columns"]
         return cls(
             Reals.from_fields(fields["domain"]),
             privacy.from_dict(fields["privacy"]),
             fields["n"],
-            None if columns is None else tuple(map(str, columns)),
+            fields["columns"],
         )
 
 

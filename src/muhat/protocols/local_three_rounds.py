@@ -247,14 +247,13 @@ class LocalThreeRounds:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The estimator described."""
-        columns = fields["columns"]
         return cls(
             Reals.from_fields(fields["domain"]),
             privacy.from_dict(fields["privacy"]),
             fields["n"],
             tuple(map(int, fields["signs"])),
             fields["faithful"],
-            None if columns is None else tuple(map(str, columns)),
+            fields["columns"],
         )
 
 

@@ -123,11 +123,10 @@ class OneRoundMean(ABC):
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The estimator described."""
-        columns = fields["columns"]
         return cls(
             privacy=privacy.from_dict(fields["privacy"]),
             n=fields["n"],
-            columns=None if columns is None else tuple(map(str, columns)),
+            columns=fields["columns"],
             **read_aims(fields),
         )
 

@@ -32,6 +32,7 @@ from muhat.mechanisms.sharing import around
 from muhat.mechanisms.shrinking import shrunk
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy
+from muhat.protocols.aims import read_numbers
 from muhat.protocols.cut_counts import CutCounts
 from muhat.protocols.joint_randomizer import JointRandomizer
 from muhat.protocols.one_round import (
@@ -219,13 +220,12 @@ class ShuffleChain:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
         """The estimator described."""
-        columns, weights = fields["columns"], fields["weights"]
         return cls(
             Reals.from_fields(fields["domain"]),
             privacy.from_dict(fields["privacy"]),
             fields["n"],
-            None if weights is None else tuple(map(float, weights)),
-            None if columns is None else tuple(map(str, columns)),
+            read_numbers(fields["weights"]),
+            fields["columns"],
         )
 
 
