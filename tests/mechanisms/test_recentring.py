@@ -15,7 +15,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.last_radius import EDGES, MOST_AGAIN, steps_of
+from muhat.mechanisms.last_radius import ASIDE_PLACES, EDGES, MOST_AGAIN, steps_of
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.rank_choice import RankChoice
@@ -160,8 +160,26 @@ def test_the_last_radius_costs_no_more_than_is_reserved_for_it(dim: int) -> None
     places = last.aside_places(1000, 1040)
     assert places[-1] == 1040
     assert (np.diff(places) > 0).all()
-    assert len(last.aside_places(1000, 3000)) == 4
     assert last.aside_places(1000, 1010).tolist() == [1010]
+
+
+@pytest.mark.parametrize("outer", [1001, 1036, 1037, 1054, 1073, 1091, 3000, EDGES - 1])
+def test_a_move_aside_may_always_be_answered_by_no_gain(outer: int) -> None:
+    places = schedule_for(1, 4000, mh.ZCDP(rho=0.5)).last.aside_places(1000, outer)
+    assert places[-1] == outer
+    assert len(places) <= ASIDE_PLACES
+    assert (np.diff(places) > 0).all()
+
+
+def test_a_centre_does_not_move_aside_from_records_far_out_on_both_sides() -> None:
+    # A wide group of 5 % pulls a little to one side, by 15 deviations of what is measured. A ball
+    # that reaches that side only would be 5 off. One around both sides has noise of 0.01, and the
+    # limit is more than ten times that.
+    rows = np.random.default_rng(4).standard_normal((1_000_000, 1))
+    rows[:50_000] = 1000 * rows[:50_000] + 20
+    found = [run(rows, mh.ZCDP(rho=0.5)) for _ in range(3)]
+    assert all(one.count("outer radius aside") for one in found)
+    assert max(abs(float((one.value - rows.mean(axis=0))[0])) for one in found) < 0.3
 
 
 class Shrinking:

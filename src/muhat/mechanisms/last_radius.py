@@ -163,9 +163,9 @@ class LastRadius:
         return self._straying(2.0)
 
     def aside_places(self, smallest: int, outer: int) -> Places:
-        """Where it is looked for; the last radius itself stands for no gain."""
-        found = smallest + ASIDE_STEP * np.arange(ASIDE_PLACES)
-        return np.append(found[found < outer - ASIDE_STEP], outer)[:ASIDE_PLACES]
+        """Where it is looked for; the last radius itself, which comes last, stands for no gain."""
+        found = smallest + ASIDE_STEP * np.arange(ASIDE_PLACES - 1)
+        return np.append(found[found < outer - ASIDE_STEP], outer)
 
     # One choice under pure noise.
 
