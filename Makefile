@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-spark test test-slow test-spark check format bench clean
+.PHONY: demo demo-spark test test-fresh test-slow test-spark check format bench clean
 
 demo: $(VENV)/.core
 	@$(BIN)/muhat demo
@@ -13,6 +13,11 @@ demo-spark: $(VENV)/.spark
 
 test: $(VENV)/.test
 	@$(BIN)/python -m pytest -m "not slow and not spark" -n 2
+
+# The same tests on entropy of another key: make test-fresh KEY=monday
+KEY ?= $(shell date +%s)
+test-fresh: $(VENV)/.test
+	@$(BIN)/python -m pytest -m "not spark" -n 2 --entropy "$(KEY)"
 
 test-slow: $(VENV)/.test
 	@$(BIN)/python -m pytest -m slow -n 2

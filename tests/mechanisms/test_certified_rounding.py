@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
-from functools import cache
 from math import floor
 
 import numpy as np
 import pytest
+from keyed_entropy import drawn_once
 
 from muhat.mechanisms import certified_rounding as rounding
 from muhat.noise.real_normal import RealNormals
@@ -118,7 +118,7 @@ def test_coefficients_are_enclosed():
         assert 0 <= exact * (1 << 126) - value <= 2
 
 
-@cache
+@drawn_once
 def many(weights: tuple[int, ...], count: int) -> np.ndarray:
     return rounding.rounded_noise([np.array(weights)] * count).astype(np.float64)
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
+from keyed_entropy import drawn_once
 from muhat.data import open_source
 from muhat.mechanisms.last_radius import ASIDE_PLACES, EDGES, MOST_AGAIN, steps_of
 from muhat.mechanisms.learning import Learnt
@@ -472,7 +473,7 @@ def flows(rows: np.ndarray, pairs: int, copies: int = 1) -> Counter[str]:
     return Counter(flow(recentred_mean(schedule, reader)) for _ in range(pairs))
 
 
-@functools.lru_cache
+@drawn_once
 def own_flows(pairs: int) -> Counter[str]:
     return flows(flow_rows(), pairs)
 

@@ -19,6 +19,8 @@ import pytest
 import muhat.noise
 from muhat.noise import entropy
 
+pytestmark = pytest.mark.system_entropy
+
 SAMPLERS = [
     muhat.noise.rounded_normal,
     muhat.noise.rounded_laplace,

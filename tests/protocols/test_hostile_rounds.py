@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 from forged import copied, places
 
 import muhat as mh
+from keyed_entropy import drawn_once
 from muhat import protocols
 from muhat.protocols import Protocol
 from muhat.protocols.allowance import Allowance
@@ -63,7 +63,7 @@ def after(protocol: Protocol) -> Protocol:
     return server.finish()
 
 
-@cache
+@drawn_once
 def described() -> dict[str, Protocol]:
     """Few people, so that rounds are closed at once; too few for good estimates."""
     chain = LocalChain(REALS, PURE, 300).first(2)
