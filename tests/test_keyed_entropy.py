@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from keyed_entropy import drawn_once, stream
 
+from keyed_entropy import drawn_once, stream
 from muhat.noise.entropy import system_words
 
 TESTS = """

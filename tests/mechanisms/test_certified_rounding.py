@@ -8,8 +8,8 @@ from math import floor
 
 import numpy as np
 import pytest
-from keyed_entropy import drawn_once
 
+from keyed_entropy import drawn_once
 from muhat.mechanisms import certified_rounding as rounding
 from muhat.noise.real_normal import RealNormals
 
