@@ -10,6 +10,7 @@ import click
 
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import column_names, data_from, number, promise_from, promise_options
+from muhat.cli.output_files import PRIVATE, check_apart
 from muhat.cli.protocol_files import (
     messages_in,
     read_description,
@@ -104,7 +105,9 @@ def show(description: str) -> None:
     "--answered", multiple=True, metavar="FILE", help="A round that was answered before; each."
 )
 @click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
-@click.option("--out", default="-", help="Where to write messages; standard output.")
+@click.option(
+    "--out", default="-", help="Where to write messages, for you alone to read; standard output."
+)
 def client(
     description: str,
     files: tuple[str, ...],
@@ -116,6 +119,7 @@ def client(
     """Turn one RECORD, or every row of FILES, into a message, as a device does."""
     from muhat.protocols.simulation import messages_of
 
+    check_apart(out, (description, *files, *answered))
     round_ = read_description(description)
     device = round_.client(read_description(path) for path in answered)
     if (record is None) == (not files):
@@ -125,7 +129,8 @@ def client(
         messages: Iterable[bytes] = [device.randomize(_numbers(typed))]
     else:
         messages = messages_of(device, data_from(files), column_names(columns))
-    written = write_all(out, messages)
+    # A message that nobody has mixed may be the record with next to no noise.
+    written = write_all(out, messages, PRIVATE)
     if files:
         click.echo("1 message made" if written == 1 else f"{written} messages made", err=True)
 
@@ -139,6 +144,7 @@ def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
 
     Mix a round when all of it is there: what comes between two mixes can be told from the rest.
     """
+    check_apart(out, (description, *files))
     round_ = read_description(description)
     shuffler = round_.shuffler()
     for messages in messages_in(files, round_):
@@ -157,6 +163,7 @@ def server(description: str, files: tuple[str, ...], following: str, as_json: bo
     """Take the messages of FILES (or of standard input) and close the round."""
     from muhat.protocols import Protocol
 
+    check_apart(following, (description, *files), "--next")
     round_ = read_description(description)
     collector = round_.server()
     for messages in messages_in(files, round_):

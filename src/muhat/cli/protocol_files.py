@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING
 
 import click
 
+from muhat.cli.output_files import output
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,20 +26,19 @@ def read_description(path: str) -> Protocol:
         with click.open_file(path, encoding="utf-8") as stream:
             text = stream.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError):
-        name = _name(path, "input")
+        name = _name(path)
         raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
     try:
         return Protocol.from_json(text)
     except InvalidInput as error:
-        raise InvalidInput(f"{_name(path, 'input')}: {error}") from None
+        raise InvalidInput(f"{_name(path)}: {error}") from None
 
 
 def write_description(path: str, protocol: Protocol) -> None:
     """A description to a file, and in words to the terminal."""
     text = protocol.to_json() + "\n"
-    with _writing(path), click.open_file(path, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
+    with output(path) as stream:
+        stream.write(text.encode())
     click.echo(protocol.describe(), err=True)
 
 
@@ -62,10 +61,10 @@ def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
     try:
         yield from read_messages(stream, longest)
     except OSError:
-        raise InvalidInput(f"{_name(path, 'input')} cannot be read.") from None
+        raise InvalidInput(f"{_name(path)} cannot be read.") from None
 
 
-def write_all(path: str, messages: Iterable[bytes]) -> int:
+def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
     """Messages to a file, or to standard output: how many. No file is touched before the first."""
     from muhat.protocols.frames import write_messages
 
@@ -73,25 +72,12 @@ def write_all(path: str, messages: Iterable[bytes]) -> int:
         raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
     left = iter(messages)
     first = list(islice(left, 1))
-    with _writing(path), click.open_file(path, "wb") as stream:
-        written = write_messages(stream, chain(first, left))
-        stream.flush()
-    return written
+    with output(path, mode) as stream:
+        return write_messages(stream, chain(first, left))
 
 
-@contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """One sentence if it fails; a reader that leaves early is no mistake."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError:
-        raise InvalidInput(f"{_name(path, 'output')} cannot be written.") from None
-
-
-def _name(path: str, stream: str) -> str:
-    return f"standard {stream}" if path == "-" else path
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
 
 
 def show_release(release: Release | CountedQuantiles | CountedRanges, as_json: bool) -> None:

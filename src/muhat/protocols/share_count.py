@@ -30,7 +30,10 @@ MOST_SHARES = 256
 LARGEST_MODULUS = 1 << 64
 
 _LISTS = (32, 64, 128, 256, 512, 1024)
-"""e_k is computed for every k up to the first of these from which a useful bound follows."""
+"""e_k is computed for every k up to the first of these from which a sharp bound follows."""
+
+SHARP = Fraction(21, 20)
+"""A bound is sharp if it is at most so many times what e_h − 1 is at least, q·h²/C(mh, m)."""
 
 _LEAST, _MOST = Decimal("1e-200"), Decimal("1e200")
 
@@ -46,6 +49,8 @@ _UP, _DOWN = (
 def excess(honest: int, shares: int, modulus: int) -> Fraction | None:
     """An upper bound on e_h − 1; None where no useful one is known.
 
+    The least of what the lists give, up to the first that is sharp.
+
     >>> float(excess(2, 3, 5)) == 5 * 2 / 20
     True
     """
@@ -54,13 +59,18 @@ def excess(honest: int, shares: int, modulus: int) -> Fraction | None:
     q = _check.count("modulus", modulus, least=2, most=LARGEST_MODULUS)
     if h == 1:
         return Fraction(0)
+    least, best = Fraction(q * h * h, comb(m * h, m)), None
     with decimal.localcontext(_UP):
         for last in _LISTS:
             listed = _listed(m, q, min(h, last))
             found = listed[h] if h <= last else _beyond(h, m, q, listed)
-            if found is not None:
-                return Fraction(min(max(found, _LEAST), _MOST))
-    return None
+            if found is None:
+                continue
+            found = min(max(found, _LEAST), _MOST)
+            best = found if best is None else min(best, found)
+            if h <= last or found <= max(SHARP * least, Fraction(_LEAST)):
+                break
+    return None if best is None else Fraction(best)
 
 
 def distance(honest: int, shares: int, modulus: int, numbers: int = 1) -> float:
