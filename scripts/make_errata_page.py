@@ -26,7 +26,11 @@ Each line has one example: what the printed statement gives, the exact number, a
 corrected statement gives. The papers reached us as text that a machine read from PDF files: \
 lines marked † may be its slips, and should be compared with the PDF before the authors are told.
 """
-KINDS = {"false": "A number contradicts", "loose": "True, and sharper in muhat"}
+KINDS = {
+    "false": "A number contradicts",
+    "unsaid": "Not contradicted: something is left unsaid, and the number shows what it changes",
+    "loose": "True, and sharper in muhat",
+}
 NUMBERS = ("printed", "exact", "corrected")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from muhat.studies.study import Result, rows_from_csv, rows_to_csv, where
 from muhat.studies.zou_liu_upadhyay_shown import FLOOR, OPTIMUM, PAPER_TREE, ROOT, SCHATTEN, TREE
 
 INF = math.inf
+PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 SMALL = {
     "nikolov-tang": {
         "seed": 0,
@@ -212,12 +214,47 @@ def test_a_printed_statement_that_turns_out_true_is_counted(measured):
     rows[0]["shown"] = False
     verdict = errata.verdict(rows)
     assert verdict.reproduced == "in part"
-    assert "27 fail" in verdict.paragraph
+    false = where(rows, kind="false")
+    assert f"Of {len(false)} that were thought false, {len(false) - 1} fail" in verdict.paragraph
+
+
+def test_an_omission_is_not_counted_as_false(measured):
+    rows = measured["errata"]
+    unsaid = {(row["paper"], row["place"].split(",")[0]) for row in where(rows, kind="unsaid")}
+    assert unsaid == {
+        ("NT24", "Definition 20"),
+        ("ZLU25", "Theorem 1.2"),
+        ("HLY21", "Section 3.3: rotated records"),
+    }
+    paragraph = errata.verdict(rows).paragraph
+    assert f"Of {len(where(rows, kind='false'))} that were thought false" in paragraph
+    assert "3 more leave something out" in paragraph
+
+
+@pytest.mark.parametrize(
+    "place", ["Remark after Proposition A.1", "Theorem 31, proof: c < 2", "Section 2.4: W₂·B₂"]
+)
+def test_what_a_machine_may_have_misread_is_marked(place, measured):
+    (row,) = where(measured["errata"], place=place)
+    assert row["source"] == mistakes.READ_AGAIN
+    assert f"**{place}** †" in PAGE.read_text()
+
+
+def test_theorem_1_of_huang_is_read_with_every_base(measured):
+    """τ ÷ σ is √log(T/β); failures by the normal tail, in its own words."""
+    (row,) = where(measured["errata"], place="Theorem 1: τ")
+    for rounds in (10, math.log(1024)):
+        share = 1 - (1 - 0.5 * math.erfc(math.sqrt(math.log(rounds / 0.05) / 2))) ** 10
+        assert f"{share:.1%}" in row["example"]
+        assert share > 0.05
+    mild = 1 - (1 - 0.5 * math.erfc(math.sqrt(math.log2(10 / 0.05) / 2))) ** 10
+    assert mild < 0.05
+    assert f"base 2 throughout {mild:.1%}, no violation" in row["example"]
 
 
 def test_mistakes_are_many_and_of_all_papers(measured):
     rows = measured["errata"]
-    assert len(rows) >= 40
+    assert len(rows) >= 46
     assert {row["paper"] for row in rows} == set(errata.PAPERS)
     assert len({row["place"] for row in rows}) == len(rows)
 

@@ -20,7 +20,7 @@ from muhat.studies import (
     errata_zou_liu_upadhyay,
 )
 from muhat.studies.drawing import COLOURS, QUIET, legend_below
-from muhat.studies.mistakes import Mistake
+from muhat.studies.mistakes import KINDS, Mistake
 from muhat.studies.study import Panel, Progress, Row, Rows, Settings, Study, Verdict, tracked, where
 
 MISTAKES: tuple[Mistake, ...] = (
@@ -88,22 +88,23 @@ def _quotient(row: Mapping[str, Any], column: str) -> float:
 
 def verdict(rows: Rows) -> Verdict:
     """How many of the printed statements failed."""
-    false, loose = where(rows, kind="false"), where(rows, kind="loose")
+    false, unsaid, loose = (where(rows, kind=kind) for kind in KINDS)
     failed = [row for row in false if row["shown"]]
     lost = [row for row in loose if row["shown"]]
     worst = max(lost, key=_loss)
-    doubtful = sum(row["source"] is not None for row in failed)
+    doubtful = sum(row["source"] is not None for row in rows)
     listed = ", ".join(
         f"{len(where(rows, paper=paper))} of {name}" for paper, name in PAPERS.items()
     )
     return Verdict(
         "no" if len(failed) == len(false) else "in part",
         f"{len(rows)} statements were tested: {listed}. Of {len(false)} that were thought false, "
-        f"{len(failed)} fail by a number computed here, and their corrected forms hold "
-        f"({doubtful} of them may be slips of the machine that read the PDF and should be compared "
-        f"with it). {len(lost)} of {len(loose)} more are true and lose a factor, the most in "
-        f"{worst['paper']}, {worst['place']}: {_loss(worst):.1f}. muhat uses the corrected "
-        "forms.",
+        f"{len(failed)} fail by a number computed here, and their corrected forms hold. "
+        f"{len(unsaid)} more leave something out that has to be added, and are not contradicted. "
+        f"{len(lost)} of {len(loose)} others are true and lose a factor, the most in "
+        f"{worst['paper']}, {worst['place']}: {_loss(worst):.1f}. {doubtful} of all these may be "
+        "slips of the machine that read the PDF and should be compared with it. muhat uses the "
+        "corrected forms.",
     )
 
 
@@ -115,7 +116,7 @@ def _loss(row: Mapping[str, Any]) -> float:
 
 STUDY = Study(
     name="errata",
-    title="Errata: statements that a number contradicts, or sharpens",
+    title="Errata: statements that a number contradicts, completes or sharpens",
     paper="; ".join(f"{short}: {name}" for short, name in PAPERS.items()),
     claim="The statements listed below, as they are printed.",
     noise="none: every number is computed.",

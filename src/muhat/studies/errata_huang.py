@@ -68,15 +68,18 @@ def best_rank() -> Numbers:
 @mistake(
     "HLY21",
     "Section 3.3: rotated records",
-    says="after the rotation HD coordinates are searched within the same domain",
-    means="they lie in ±d·u",
+    says="PrivQuant searches the coordinates after the rotation HD, with no new domain given",
+    means="they lie in ±d·u, which Theorem 3's log(du) pays for",
     sign="≤",
+    kind="unsaid",
 )
 def rotated() -> Numbers:
     two = np.array([[1, 1], [1, -1]])
     hadamard = np.kron(two, two)
     turned = hadamard @ np.ones(4)
-    return Numbers(float(np.abs(turned).max()), 1.0, 4.0, "d = 4, x = (u, u, u, u), parts of u")
+    return Numbers(
+        float(np.abs(turned).max()), 1.0, 4.0, "d = 4, x = (u, u, u, u); largest coordinate ÷ u"
+    )
 
 
 MISTAKES = (lemma_3, sensitivity, best_rank, rotated)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
+from statistics import NormalDist
 
-from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.noise.law import LAWS
 from muhat.studies.mistakes import READ_AGAIN, Numbers, mistake
 
 CELLS = 1024
@@ -44,8 +42,7 @@ def rounds() -> Numbers:
     u = 1024
     counts = (_search(u, lambda middle, c=cell: middle < c)[1] for cell in range(u + 1))  # type: ignore[misc]
     exact = max(counts)
-    spent = exact / math.log(u)
-    about = f"u = 1024, rounds; read as natural logarithms {spent:.2f} times ρ is spent"
+    about = f"u = 1024, rounds; {exact / math.log2(u):.3g} times ρ is spent"
     return Numbers(exact, math.log2(u), math.ceil(math.log2(u + 1)), about)
 
 
@@ -75,29 +72,38 @@ def comparison_at_the_end() -> Numbers:
     return Numbers(max(records), paper, ours, "records 2, 5, 9, no noise, m = 3, u = 10⁶")
 
 
-def _failure(error: float, rho: float) -> float:
-    """That one of the rounds is wrong if each count is `error` + 1 records from the rank."""
-    needed = math.ceil(math.log2(CELLS))
-    deviation = math.sqrt(needed / (2 * rho))
-    right = 0.5 * math.erfc(-(math.floor(error) + 1) / (deviation * math.sqrt(2)))
-    return 1 - right**needed
+def _failure(beta: float, rounds_base: float, tail_base: float) -> float:
+    """That the noise of one of T rounds passes the printed τ towards the wrong answer.
+
+    In units of the noise's deviation √(log u/(2ρ)) τ is √log(log u/β), whatever ρ. The bases are
+    those of log u and of the logarithm around it.
+    """
+    rounds = math.log(CELLS, rounds_base)
+    printed = math.sqrt(math.log(rounds / beta, tail_base))
+    return 1 - NormalDist().cdf(printed) ** math.ceil(math.log2(CELLS))
 
 
 @mistake(
     "HLY21",
     "Theorem 1: τ",
     says="τ = √(log u·log(log u/β)/(2ρ)) fails with probability β at most",
-    means="σ·Φ⁻¹(1 − β/T) − ½, rounded up",
+    means="σ·Φ⁻¹(1 − β/T), T = ⌈log₂(u+1)⌉ rounds, or twice the logarithm under the root",
     sign="≤",
 )
 def rank_error() -> Numbers:
-    rho, beta = 1 / 200, 0.05
-    logs = math.log(CELLS - 1)
-    printed = math.sqrt(logs * math.log(logs / beta) / (2 * rho))
-    exact = next(error for error in range(1000) if _failure(error, rho) <= beta)
-    ours = NoisySearch(CELLS, LAWS["normal"], Fraction(1, 100)).rank_error(1 - beta)
-    about = f"u = 1023, ρ = 1/200, β = 5 %; the printed τ fails in {_failure(printed, rho):.0%}"
-    return Numbers(exact, printed, ours, about)
+    rho, beta, small = 1 / 200, 0.05, 0.001
+    rounds = math.log2(CELLS)
+    deviation = math.sqrt(rounds / (2 * rho))
+    normal = NormalDist()
+    exact = deviation * normal.inv_cdf((1 - beta) ** (1 / rounds))
+    printed = deviation * math.sqrt(math.log(rounds / beta))
+    about = (
+        "u = 1023, ρ = 1/200, β = 5 %, log₂u rounds and a natural logarithm for the tail: "
+        f"{_failure(beta, 2, math.e):.1%} fail; natural throughout "
+        f"{_failure(beta, math.e, math.e):.1%}; base 2 throughout {_failure(beta, 2, 2):.1%}, no "
+        f"violation, and {_failure(small, 2, 2):.2%} at β = {small:.1%}"
+    )
+    return Numbers(exact, printed, deviation * normal.inv_cdf(1 - beta / rounds), about)
 
 
 @mistake(

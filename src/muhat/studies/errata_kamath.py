@@ -38,6 +38,76 @@ def lemma_3_1() -> Numbers:
 
 @mistake(
     "K24",
+    "Lemma 3.2, proof",
+    says="clipping moves the mean by C·E|X − μ|^λ/(b − μ)^(λ−1) at least, C = (λ−1)^(λ−1)/λ^λ",
+    means="by minus that at least: the sign is lost in the last line",
+    sign="≥",
+    source=READ_AGAIN,
+)
+def lemma_3_2() -> Numbers:
+    values, shares = np.array([4.0, -1.0]), np.array([0.2, 0.8])
+    edge = 2.0
+    mean = float(shares @ values)
+    exact = float(shares @ np.clip(values, -edge, edge)) - mean
+    bound = float(shares @ (values - mean) ** 2) / (4 * (edge - mean))
+    return Numbers(exact, bound, -bound, "4 with probability 1/5, else −1; clipped to ±2, λ = 2")
+
+
+@mistake(
+    "K24",
+    "Lemma 4.5, proof",
+    says="Algorithm 1 names a bin above 2 + (2/ε)·ln(2/δ) counts",
+    means="above 2 + (2/ε)·ln(1/δ), as Algorithm 1 has it",
+    sign="=",
+)
+def lemma_4_5() -> Numbers:
+    epsilon, delta, records = 1.0, 1e-6, 30
+
+    def named(threshold: float) -> float:
+        """That records + Lap(2/ε) is above it."""
+        away = epsilon / 2 * (threshold - records)
+        return math.exp(-away) / 2 if away > 0 else 1 - math.exp(away) / 2
+
+    algorithm = 2 + 2 * math.log(1 / delta) / epsilon
+    lemma = 2 + 2 * math.log(2 / delta) / epsilon
+    rate = named(algorithm)
+    return Numbers(rate, named(lemma), rate, "chance of a bin of 30 records, ε = 1, δ = 10⁻⁶")
+
+
+@mistake(
+    "K24",
+    "Remark after Theorem 5.2: Bernoulli",
+    says="Bernoulli(p) has natural parameters in U = [0, 1], so that U must be infinite",
+    means="the natural parameter is ln(p/(1 − p)), U is infinite, and p is not the parameter",
+    sign="=",
+)
+def bernoulli_remark() -> Numbers:
+    share = 0.999
+    exact = math.log(share) - math.log1p(-share)
+    return Numbers(exact, share, 2 * math.atanh(2 * share - 1), "η of p = 0.999, e^η the odds")
+
+
+@mistake(
+    "K24",
+    "Proposition 5.3, proof: entire",
+    says="e^(Z(η)) is entire",
+    means="analytic where Re η is inside U, which is all that the proposition needs",
+    sign="=",
+)
+def proposition_5_3() -> Numbers:
+    angles = np.linspace(0, 2 * math.pi, 1001)
+    circle = np.exp(1j * angles)
+    exact = abs(np.trapezoid(-1 / circle * 1j * circle, angles))
+    return Numbers(
+        exact,
+        0.0,
+        2 * math.pi,
+        "exponential records, e^Z = −1/η on U = (−∞, 0); size of its integral around 0",
+    )
+
+
+@mistake(
+    "K24",
     "Lemma D.3",
     says="|E X| ≤ √(E Y²·(e^(D₂) − 1))",
     means="|E X − E Y|, or e^(D₂) without − 1; the same in Proposition D.4",
@@ -59,6 +129,7 @@ def lemma_d_3() -> Numbers:
     says="every estimator has α² ≥ 1/(4·√(n+1)²)",
     means="1/(4·(√n + 1)²)",
     sign="≥",
+    source=READ_AGAIN,
 )
 def remark_a_1() -> Numbers:
     n, share = 100, 0.3
@@ -129,9 +200,13 @@ def theorem_e_6() -> Numbers:
 MISTAKES = (
     after_theorem_1_2,
     lemma_3_1,
+    lemma_3_2,
+    lemma_4_5,
     lemma_d_3,
     remark_a_1,
     theorem_4_8,
     lemma_4_10,
+    bernoulli_remark,
+    proposition_5_3,
     theorem_e_6,
 )

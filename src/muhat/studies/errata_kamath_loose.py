@@ -95,4 +95,31 @@ def theorem_2_4() -> Numbers:
     return Numbers(achieved, paper, found.value, "n = 1000, ε = 1, δ = 0, bias 10⁻³")
 
 
-MISTAKES = (lemma_e_5, proposition_3_5, algorithm_1, proposition_e_1, theorem_2_4)
+@mistake(
+    "K24",
+    "Theorem 4.8, last line",
+    says="given an interval, the last term has (n₁ + n₂ε)^(2/(λ−1))",
+    means="(n₁ + n₂ε)^(2/λ), as in its second line and in the proof",
+    sign="≤",
+    kind="loose",
+)
+def theorem_4_8_exponent() -> Numbers:
+    coarse, rest, order = 100.0, 900.0, 4
+    proved = max(coarse ** (2 / order), rest ** (2 / order))
+    whole = coarse + rest
+    return Numbers(
+        proved,
+        whole ** (2 / (order - 1)),
+        whole ** (2 / order),
+        "λ = 4, n₁ = 100, n₂ε = 900, the larger term of the proof",
+    )
+
+
+MISTAKES = (
+    lemma_e_5,
+    proposition_3_5,
+    algorithm_1,
+    proposition_e_1,
+    theorem_2_4,
+    theorem_4_8_exponent,
+)

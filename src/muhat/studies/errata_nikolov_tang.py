@@ -25,6 +25,7 @@ from muhat.workloads.factorize import factorize
     says="some neighbour moves the mean by c·w(θ)/n for every c < 2",
     means="for every c < 1/2, as Lemma 28 has it",
     sign="≥",
+    source=READ_AGAIN,
 )
 def theorem_31_constant() -> Numbers:
     others = np.linspace(-1, 1, 2001)
@@ -81,9 +82,10 @@ def theorem_7() -> Numbers:
 @mistake(
     "NT24",
     "Definition 20, Theorem 22",
-    says="Γ_p(K) is a supremum over all measures on K",
-    means="over probability measures: four times a measure doubles it",
+    says="Γ_p(K) is a supremum over the Borel regular measures on K",
+    means="over those of mass 1, as a compact set of them must be",
     sign="=",
+    kind="unsaid",
 )
 def theorem_22() -> Numbers:
     exact = gamma(Box([-1.0], [1.0]), body="shifted")
@@ -103,6 +105,7 @@ def theorem_22() -> Numbers:
     means="W₁B₁ + W₂B₁ does; Γ of W₂B₂ is too large",
     sign="≤",
     kind="loose",
+    source=READ_AGAIN,
 )
 def section_2_4() -> Numbers:
     row = np.ones((1, 16))

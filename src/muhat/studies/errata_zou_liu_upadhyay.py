@@ -78,11 +78,11 @@ def lemma_f_3() -> Numbers:
 
 @mistake(
     "ZLU25",
-    "Theorem 1.2",
+    "Theorem 1.2, informal",
     says="noise N(0, ‖R‖²·I) on R·x is (ε, δ)-DP",
-    means="times 9/2·ln(1/δ)/ε² by Lemma A.12, or less",
+    means="times 9/2·ln(1/δ)/ε², as Theorem D.1 has it, or less",
     sign="≤",
-    source=READ_AGAIN,
+    kind="unsaid",
 )
 def theorem_1_2() -> Numbers:
     epsilon, delta = 0.1, 1e-6

@@ -6,7 +6,9 @@ Each is a function that computes its numbers when it is called, with `mistake` a
     def lemma_14() -> Numbers: ...
 
 The paper says that the exact number is `sign` the printed one. A "false" statement fails so and
-holds with the corrected number. A "loose" one holds with both, and the corrected one is nearer.
+holds with the corrected number. An "unsaid" one fails so if it is read to the letter, and what was
+left out is clear from the text around it, or from its being called informal: an omission, which no
+number contradicts. A "loose" one holds with both, and the corrected one is nearer.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from muhat import _check
 from muhat.studies.study import Row
 
 SIGNS = ("=", "≤", "≥")
+KINDS = ("false", "unsaid", "loose")
 CLOSE = 1e-6
 """Equal numbers agree to so much, relatively; inequalities may be missed by so much."""
 
@@ -50,7 +53,7 @@ class Mistake:
 
     def __post_init__(self) -> None:
         _check.one_of("sign", self.sign, SIGNS)
-        _check.one_of("kind", self.kind, ("false", "loose"))
+        _check.one_of("kind", self.kind, KINDS)
 
     @property
     def code(self) -> str:
@@ -92,7 +95,7 @@ def mistake(
 
 
 def shows(numbers: Numbers, sign: str, kind: str) -> bool:
-    """Whether the numbers contradict what is printed, and agree with what is corrected.
+    """Whether the numbers differ from what is printed, and agree with what is corrected.
 
     >>> shows(Numbers(4.0, 1.0, 4.0, "M = I"), "≤", "false")
     True
@@ -104,7 +107,7 @@ def shows(numbers: Numbers, sign: str, kind: str) -> bool:
     if not holds(numbers.exact, sign, numbers.corrected):
         return False
     printed = holds(numbers.exact, sign, numbers.printed)
-    if kind == "false":
+    if kind != "loose":
         return not printed
     nearer = abs(numbers.corrected - numbers.exact) < abs(numbers.printed - numbers.exact)
     return printed and nearer
