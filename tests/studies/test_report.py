@@ -14,6 +14,7 @@ import pytest
 
 from muhat.errors import InvalidInput
 from muhat.studies import find, running
+from muhat.studies.errata import MISTAKES
 from muhat.studies.files import put
 from muhat.studies.report import page_of, read, report
 from muhat.studies.running import Outcome, run_all, run_study, write
@@ -85,7 +86,7 @@ def test_the_page_has_every_study_with_claim_verdict_plots_and_rows(results, pag
     assert page.count('alt="') == sum(len(result.panels()) for result in found)
     assert page.count('class="badge') == 4
     assert "The first 12 of" in page
-    assert "All 41 rows" in page
+    assert f"All {len(MISTAKES)} rows" in page
     assert "reproduced in part" in page
 
 
