@@ -25,7 +25,9 @@ from muhat.studies.huang_trials import (
     MUHAT,
     PLAIN,
     SHIFTED,
+    TOLD,
     Cell,
+    _estimator,
     best,
     by_cell,
     ratios,
@@ -228,6 +230,32 @@ def test_the_verdict_on_images_needs_mnist_for_a_yes(measured):
     real = [{**row, "data": MNIST} for row in rows]
     assert verdict(real).reproduced == "yes"
     assert verdict(scaled(real, 1e6, SHIFTED)).reproduced == "no"
+
+
+def test_the_verdict_on_images_follows_a_baseline_that_is_told_the_scale(measured):
+    rows = [{**row, "data": MNIST} for row in measured["huang-digits"]]
+    winning = scaled(scaled(rows, 1e-3, SHIFTED), 1e-3, MUHAT)
+    verdict = huang_digits.verdict
+    assert verdict(winning).reproduced == "yes"
+    assert "Shifted-CM wins" in verdict(winning).paragraph
+    informed = scaled(winning, 1e-6, TOLD)
+    assert verdict(informed).reproduced == "in part"
+    assert "outperforms COINPRESS as it comes at every privacy level" in verdict(informed).paragraph
+    assert "Shifted-CM loses" in verdict(informed).paragraph
+    assert "muhat's default loses" in verdict(informed).paragraph
+    assert "muhat's default wins" in verdict(scaled(informed, 1e-6, MUHAT)).paragraph
+
+
+def test_the_scale_that_is_told_is_that_of_the_pixels(monkeypatch):
+    monkeypatch.setattr(huang_digits, "images", small_images)
+    (cell, _) = huang_digits.cells(DIGITS)
+    rows = small_images((0,), DIGITS["seed"], printed_of_each=50).rows["digit 0"]
+    assert cell.scale == pytest.approx(np.sqrt(rows.var(axis=0).mean()))
+    told, blind = (
+        np.linalg.norm(_estimator(f"{kind}4", cell)(rows, np.random.default_rng(1)) - rows.mean(0))
+        for kind in (TOLD, KNOWN)
+    )
+    assert told != blind
 
 
 def test_clipping_errors_are_those_of_clipped_records():

@@ -68,7 +68,11 @@ def list_studies(as_json: bool) -> None:
 @_out
 @_json
 def run(name: str, quick: bool, out: str, as_json: bool) -> None:
-    """Run the study NAME and write its table, figure and verdict."""
+    """Run the study NAME and write its table, figure and verdict.
+
+    huang-digits reads MNIST from the folder that the variable MUHAT_DIGITS names, and other digits
+    without it.
+    """
     from muhat.studies import find
     from muhat.studies.running import run_study
 

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from muhat.studies.drawing import Line, lines
-from muhat.studies.huang_trials import CLIPPED, KNOWN, LEARNT, MUHAT, PLAIN, SHIFTED, TOLD, ratios
+from muhat.studies.huang_trials import (
+    CLIPPED,
+    KNOWN,
+    LEARNT,
+    MUHAT,
+    PLAIN,
+    ROUNDS,
+    SHIFTED,
+    TOLD,
+    ratios,
+)
 from muhat.studies.study import Panel, Rows, where
 
 LOOKS: dict[str, tuple[int | None, str, bool]] = {
@@ -16,6 +26,10 @@ LOOKS: dict[str, tuple[int | None, str, bool]] = {
     f"{KNOWN}3": (5, ":", True),
     f"{KNOWN}4": (6, ":", True),
     f"{KNOWN}10": (7, "--", True),
+    f"{TOLD}1": (3, "--", False),
+    f"{TOLD}2": (4, "--", False),
+    f"{TOLD}3": (5, "--", False),
+    f"{TOLD}4": (7, "--", False),
     f"{TOLD}10": (6, "--", False),
     f"{LEARNT}1": (3, ":", True),
     f"{LEARNT}2": (4, ":", True),
@@ -25,7 +39,10 @@ LOOKS: dict[str, tuple[int | None, str, bool]] = {
 }
 """Colour and marker, dashes, and whether the marker is hollow."""
 
-LABELS = {MUHAT: "muhat's default", f"{TOLD}10": "COINPRESS t = 10, told the scale"}
+LABELS = {
+    MUHAT: "muhat's default",
+    **{f"{TOLD}{t}": f"{KNOWN}{t}, told the scale" for t in ROUNDS},
+}
 X_LABELS = {
     "d": "dimension d",
     "rho": "ρ of zCDP",
@@ -50,7 +67,13 @@ def panel(
 
 
 def beside(
-    title: str, rows: Rows, x: str, by: str, names: tuple[str, ...], *, y: str = "private_rms"
+    title: str,
+    rows: Rows,
+    x: str,
+    by: str,
+    names: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...] = (KNOWN, LEARNT),
 ) -> Panel:
     """Errors over a column beside those of COINPRESS at its best, a line for each value of `by`."""
     found = []
@@ -58,7 +81,7 @@ def beside(
         for number, value in enumerate(dict.fromkeys(row[by] for row in rows)):
             chosen = where(rows, **{by: value})
             places = {row["cell"]: row[x] for row in chosen}
-            quotients = dict(zip(places, ratios(chosen, y, name, KNOWN, LEARNT), strict=True))
+            quotients = dict(zip(places, ratios(chosen, "private_rms", name, *kinds), strict=True))
             order = sorted(places, key=lambda cell: float(places[cell]))
             label = f"{LABELS.get(name, name)}, {NAMES.get(by, '')}{_text(value)}"
             heights = [quotients[cell] for cell in order]

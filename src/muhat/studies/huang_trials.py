@@ -54,8 +54,9 @@ class Cell:
     """A place of a figure: its columns, the records of a trial, and what is public about them.
 
     `bound` is R/√d, which is also the largest deviation that estimators are told of. `mean` is the
-    population mean in every coordinate, None if only the empirical mean counts. `scale` is the root
-    of the largest variance, for an oracle. `straight` whitens errors for the Mahalanobis distance.
+    population mean in every coordinate, None if only the empirical mean counts. `scale` is what an
+    oracle tells COINPRESS of the records' deviation. `straight` whitens errors for the Mahalanobis
+    distance.
     """
 
     columns: Mapping[str, Value]
