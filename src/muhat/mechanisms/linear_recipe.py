@@ -6,10 +6,13 @@ norm of its law, is at most √strength_squared units of the noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
+
+import numpy as np
 
 from muhat.errors import InvalidInput
 from muhat.mechanisms.exact_product import Integers
@@ -19,6 +22,7 @@ from muhat.mechanisms.residual_query import ResidualQuery
 from muhat.mechanisms.strategy_query import Floats, Margins, fit_strategy
 from muhat.mechanisms.streaming import PrefixQuery
 from muhat.mechanisms.table_marginals import TableMarginals
+from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
@@ -31,6 +35,11 @@ from muhat.workloads.toeplitz import SquareRootStrategy
 
 WEAKEST = 1 << 200
 """μ or ε: beyond it noise would be less than 10^-60 of what one record moves."""
+
+MOST_COEFFICIENTS = 1 << 24
+"""Sums of Laplace noise are looked at one by one up to this many coefficients in all."""
+
+_BLOCK_ROWS = 256
 
 
 class LinearQuery(Protocol):
@@ -107,6 +116,21 @@ class LinearRecipe:
             return 1.0
         return float(self.query.scales.max() / deviations.max())
 
+    def laplace_sums(self) -> LaplaceSums | None:
+        """The noise on every answer as a sum of Laplace variables.
+
+        None for other noise, and where the coefficients are too many to look at.
+        """
+        if self.law.name != "laplace":
+            return None
+        if isinstance(self.query, TableMarginals):
+            return self.query.laplace_sums()
+        decoder = self.decoder
+        assert decoder is not None
+        if math.prod(decoder.shape) > MOST_COEFFICIENTS:
+            return None
+        return LaplaceSums.of_rows(block * self.unit for block in _rows(decoder))
+
     def run(self, margins: Margins, total: int | None) -> Floats:
         """The noisy answers for exact counts, of shape (m,)."""
         return self.query.release(margins, self.law.sample, total)
@@ -119,6 +143,19 @@ class LinearRecipe:
             "contributions": self.protection.contributions,
             "neighbors": self.protection.neighbors.value,
         }
+
+
+def _rows(decoder: LinearMap | Floats) -> Iterator[Floats]:
+    """The rows of a matrix, some at a time."""
+    if isinstance(decoder, np.ndarray):
+        yield decoder
+        return
+    rows = decoder.shape[0]
+    for start in range(0, rows, _BLOCK_ROWS):
+        chosen = np.arange(start, min(start + _BLOCK_ROWS, rows))
+        one = np.zeros((rows, len(chosen)))
+        one[chosen, np.arange(len(chosen))] = 1
+        yield decoder.transposed(one).T
 
 
 def needs_normal_noise(factorization: Factorization) -> bool:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from muhat.errors import InvalidInput
 from muhat.mechanisms.residual_query import Integers, checked_margins, decoded
 from muhat.noise import FRACTION_BITS
+from muhat.noise.laplace_sums import LaplaceSums, Shape, shape_of
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
@@ -124,6 +125,54 @@ class TableMarginals:
         rows = rows_of(self.cells, self.tables)
         writable("the answers", sum(rows))
         return np.repeat(self.table_scales, rows)
+
+    def laplace_sums(self) -> LaplaceSums:
+        """The noise on every answer as a sum of Laplace variables; alike for a table's cells.
+
+        Cell s of table S has Σ_A weight_A·Π_{i∈A}(1[t_i = s_i] − 1/n_i), A ⊆ S ∩ T, of what cell t
+        of table T was told: it depends on which attributes of S ∩ T agree.
+        """
+        shares = self._family.shares(self._precisions)
+        found = [
+            self._shape(axes, weight, shares)
+            for axes, weight in zip(self._family.sets, self.table_weights, strict=True)
+        ]
+        rows = rows_of(self.cells, self.tables)
+        repeated = [one for one, times in zip(found, rows, strict=True) for _ in range(times)]
+        return LaplaceSums.of_shapes(
+            [peak for peak, _ in repeated], [shape for _, shape in repeated]
+        )
+
+    def _shape(
+        self, axes: Axes, weight: float, shares: Mapping[Axes, float]
+    ) -> tuple[float, Shape]:
+        """The largest coefficient of a cell of one table, and the others beside it."""
+        sizes, numbers = [], []
+        known = zip(self._family.sets, self._precisions, self.multipliers, strict=True)
+        for other, precision, multiplier in known:
+            common = [axis for axis in axes if axis in other]
+            coefficients = np.zeros((2,) * len(common))
+            for chosen in np.ndindex(*coefficients.shape):
+                subset = tuple(axis for axis, taken in zip(common, chosen, strict=True) if taken)
+                if not subset and self.public_total:
+                    continue
+                apart = [axis for table in (axes, other) for axis in table if axis not in subset]
+                shrink = math.prod(self.cells[axis] for axis in apart)
+                coefficients[chosen] = precision / (shares[subset] * shrink)
+            alike = np.ones((), np.int64)
+            for place, axis in enumerate(common):
+                size = self.cells[axis]
+                # From attributes outside and inside of A to those that differ and agree.
+                change = np.array([[1.0, -1 / size], [1.0, 1 - 1 / size]])
+                coefficients = np.moveaxis(np.tensordot(change, coefficients, (1, place)), 0, place)
+                alike = np.multiply.outer(alike, np.array([size - 1, 1]))
+            alike = alike * math.prod(self.cells[axis] for axis in other if axis not in common)
+            sizes.append(
+                np.abs(coefficients).ravel() * (abs(weight) * 2.0**FRACTION_BITS / multiplier)
+            )
+            numbers.append(alike.ravel())
+        every = np.concatenate(sizes)
+        return float(every.max()), shape_of(every, np.concatenate(numbers))
 
     def standard_deviations(self, law: Law) -> Floats:
         """The standard deviation of every answer, of shape (m,), with noise of this law."""

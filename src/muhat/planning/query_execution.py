@@ -94,6 +94,7 @@ def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRe
         plan = replace(plan, n=total)
     # Whatever can fail without the data fails before the charge.
     certificate, digest = plan.certificate, plan.digest
+    noise = replace(plan.noise, sums=plan.recipe.laplace_sums())
     if not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
     head = charged(ledger, plan.privacy, plan.neighbors, digest, plan.workload.describe())
@@ -109,7 +110,7 @@ def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRe
         neighbors=plan.neighbors,
         n=plan.n,
         contributions=plan.contributions,
-        noise=plan.noise,
+        noise=noise,
         certificate=certificate,
         assumptions=plan.assumptions,
         plan_digest=digest,

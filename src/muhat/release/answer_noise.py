@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.noise.error import root_mean_square
+from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import LAWS, Law, absolute_moment
 from muhat.noise.spread import check_covariance_size
 from muhat.workloads.linear_map import LinearMap
@@ -28,7 +29,8 @@ class AnswerNoise:
     """The noise unit·L·z on m answers, z independent coordinates of a unit law.
 
     `scales`, of shape (m,), are the lengths of its rows; `decoder` is L, None if it was not kept;
-    `independent` says that every answer has a noise variable of its own.
+    `independent` says that every answer has a noise variable of its own. `sums`, for Laplace noise,
+    has the coefficients of every answer: intervals are then as short as the law allows.
     """
 
     law: Law
@@ -36,10 +38,13 @@ class AnswerNoise:
     independent: bool
     decoder: LinearMap | Floats | None = None
     unit: float = 1.0
+    sums: LaplaceSums | None = None
 
     def __post_init__(self) -> None:
         if self.scales.ndim != 1 or not (self.scales >= 0).all() or np.isinf(self.scales).any():
             raise InvalidInput("the scales of noise are finite numbers of at least 0.")
+        if self.sums is not None and self.sums.peaks.shape != self.scales.shape:
+            raise InvalidInput("noise has one sum an answer.")
 
     @property
     def standard_error(self) -> Floats:
@@ -90,6 +95,8 @@ class AnswerNoise:
         if self.independent or self.law.name == "normal":
             return self.scales * self.law.quantile(confidence, count, joint=joint)
         miss = (1 - confidence) / (count if joint else 1)
+        if self.sums is not None:
+            return np.minimum(self.sums.reaches(miss), self.scales * _laplace_sum_quantile(miss))
         return self.scales * _laplace_sum_quantile(miss)
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,13 +105,19 @@ class AnswerNoise:
             "law": self.law.name,
             "independent": self.independent,
             "scales": self.scales.tolist(),
+            "sums": None if self.sums is None else self.sums.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> AnswerNoise:
         """The noise that `to_dict` described, without its decoder."""
-        scales = np.array(fields["scales"], np.float64)
-        return cls(LAWS[fields["law"]], scales, bool(fields["independent"]))
+        scales, sums = np.array(fields["scales"], np.float64), fields.get("sums")
+        return cls(
+            LAWS[fields["law"]],
+            scales,
+            bool(fields["independent"]),
+            sums=None if sums is None else LaplaceSums.from_dict(sums),
+        )
 
 
 def _moment(law: Law, q: float) -> float:

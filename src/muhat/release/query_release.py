@@ -84,6 +84,8 @@ class QueryRelease:
         """Lower and upper ends, each of shape (m,): one interval an answer, or all at once."""
         level = _check.probability("confidence", confidence)
         half = self.noise.half_widths(level, joint=simultaneous)
+        # Answers without noise (a public total) may be off by what floats round, too.
+        half = half + self.workload.shape[1] * 2.0**-52 * np.abs(self.value).max(initial=0.0)
         return self.value - half, self.value + half
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
