@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from muhat.data.columns import Batch, Column, Decimals, FloatArray, Floats, Mask, column_of
 from muhat.data.selection import Coders, Field
 
+LEAST_SCALE, MOST_SCALE = -231, 1000
+"""Decimals of other scales are refused by their type: 2^255 · 10^232 is beyond all floats."""
+
 
 def fields_of(schema: Any) -> list[Field]:
     """What an Arrow schema offers."""
@@ -83,7 +86,7 @@ def _is_number(kind: Any) -> bool:
         types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
-        or types.is_decimal(kind)
+        or (types.is_decimal(kind) and LEAST_SCALE <= kind.scale <= MOST_SCALE)
     )
 
 
