@@ -13,7 +13,7 @@ from muhat.cli.options import promise_from, promise_options
 from muhat.errors import InvalidInput
 from muhat.ledger import Balance, Entry, Head, Ledger
 from muhat.ledger.balance import AS_PROMISED
-from muhat.privacy import Neighbors, from_dict, to_dict
+from muhat.privacy import Neighbors, cautions, from_dict, to_dict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,6 +60,8 @@ def create(
         _print_json(_summary(account, account.head, Balance.zero(budget.kind)))
     else:
         click.echo(f"Created {path} with a budget of {Balance.of(budget)}, neighbors {neighbors}.")
+        for sentence in cautions(budget):
+            click.echo(f"Caution: {sentence}")
 
 
 @ledger.command(epilog="Example: muhat ledger show budget.db")
@@ -136,6 +138,7 @@ def _summary(account: Ledger, head: Head, spent: Balance) -> dict[str, Any]:
         "path": str(account.path),
         "budget": to_dict(account.budget),
         "neighbors": account.neighbors.value,
+        "cautions": list(cautions(account.budget)),
         "spent": spent.to_dict(),
         "remaining": (Balance.of(account.budget) - spent).to_dict(),
         "head": head.to_dict(),
@@ -176,6 +179,8 @@ def _balance_table(console: Console, path: str, account: Ledger, spent: Balance)
     bar = f"{full * filled}{empty * (BAR_WIDTH - filled)} {share:.1%}"
     table = Table(title=Text(_printable(console, path)), show_header=False, title_justify="left")
     table.add_row("budget", f"{budget:.6g}, neighbors {account.neighbors.value}")
+    for sentence in cautions(account.budget):
+        table.add_row("caution", sentence)
     table.add_row("spent", f"{spent:.6g}")
     table.add_row("remaining", f"{budget - spent:.6g}")
     table.add_row("", Text(bar, style="green" if share < 0.8 else "red"))

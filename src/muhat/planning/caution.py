@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-from muhat.privacy import ApproxDP, Privacy
+from muhat.privacy import ApproxDP, Privacy, cautions
 
 
 def warn_of_large_delta(promise: Privacy, n: int | None, *, stacklevel: int) -> None:
-    """Warn if δ is not below 1/n; a secret n is never compared with anything."""
+    """Warn if δ is not below 1/n; a secret n is never compared with anything.
+
+    What else there is to say of a promise is printed with it, and no reason to interrupt.
+    """
     if isinstance(promise, ApproxDP) and n is not None and promise.delta >= 1 / n:
-        warnings.warn(
-            f"delta = {promise.delta:g} is not below 1/n = {1 / n:.3g}: a mechanism that "
-            "publishes one record in the clear could keep such a promise.",
-            stacklevel=stacklevel + 1,
-        )
+        warnings.warn(cautions(promise, n)[-1], stacklevel=stacklevel + 1)

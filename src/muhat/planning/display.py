@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.privacy import Neighbors
+from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.release.display import certificate_lines, page, shortened, significant, table
 
 if TYPE_CHECKING:
@@ -37,11 +37,17 @@ def plan_facts(plan: Plan) -> list[list[str]]:
     relation = relation_in_words(plan.neighbors, plan.contributions)
     return [
         ["plan", f"private {plan.statistic}"],
-        ["promise", f"{plan.privacy.describe()}, {relation}"],
+        *promise_facts(plan.privacy, relation, plan.n),
         ["n", "secret" if plan.n is None else f"{plan.n}, public"],
         ["domain", "any record" if plan.domain is None else repr(plan.domain)],
         ["mechanism", f"{plan.mechanism}: {MECHANISMS[plan.mechanism]}"],
     ]
+
+
+def promise_facts(privacy: Privacy, relation: str, n: int | None = None) -> list[list[str]]:
+    """The promise, and that it is worth little if it is."""
+    said = [["caution", sentence] for sentence in cautions(privacy, n)]
+    return [["promise", f"{privacy.describe()}, {relation}"], *said]
 
 
 def relation_in_words(neighbors: Neighbors, contributions: int) -> str:

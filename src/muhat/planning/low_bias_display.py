@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.planning.display import relation_in_words
+from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def plan_facts(plan: LowBiasPlan) -> list[list[str]]:
     relation = relation_in_words(plan.neighbors, plan.contributions)
     facts = [
         ["plan", "private mean of bounded bias"],
-        ["promise", f"{plan.privacy.describe()}, {relation}"],
+        *promise_facts(plan.privacy, relation, plan.n),
         ["n", f"{plan.n}, public"],
         ["domain", repr(plan.domain)],
         ["assumed", plan.moment.describe()],

@@ -171,6 +171,7 @@ class LowBiasPlan(RealsPlan):
             "trilemma": None if trilemma is None else trilemma.to_dict(),
             "alternatives": [each.to_dict() for each in self.alternatives],
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy, self.n)),
             "digest": self.digest,
         }
 

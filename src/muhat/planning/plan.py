@@ -237,6 +237,7 @@ class Plan:
                 {"mechanism": name, "expected_error": error} for name, error in self.alternatives
             ],
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy, self.n)),
             "digest": self.digest,
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.planning.display import relation_in_words
+from muhat.planning.display import promise_facts, relation_in_words
 from muhat.privacy import Neighbors
 from muhat.release.display import MOST_ROWS, certificate_lines, page, significant, table
 from muhat.release.query_table import query_names
@@ -29,13 +29,11 @@ def plan_facts(plan: QueryPlan) -> list[list[str]]:
     """What is planned, a fact a line."""
     people = "counted from the data" if plan.n is None else f"{plan.n}, public"
     factorization = plan.factorization
+    relation = relation_in_words(plan.neighbors, plan.contributions)
     order = "∞" if plan.p == float("inf") else f"{plan.p:g}"
     return [
         ["plan", f"private answers to {plan.workload.describe()}"],
-        [
-            "promise",
-            f"{plan.privacy.describe()}, {relation_in_words(plan.neighbors, plan.contributions)}",
-        ],
+        *promise_facts(plan.privacy, relation, plan.n),
         ["n", "secret" if plan.neighbors is Neighbors.ADD_REMOVE else people],
         ["mechanism", plan.mechanism],
         [

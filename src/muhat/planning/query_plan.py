@@ -179,6 +179,7 @@ class QueryPlan:
                 {"mechanism": name, "expected_error": error} for name, error in self.alternatives
             ],
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy, self.n)),
             "digest": self.digest,
         }
 

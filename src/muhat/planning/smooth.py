@@ -145,6 +145,7 @@ class SmoothPlan:
             "standard_error": None if errors is None else errors.tolist(),
             "certificate": None,
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy)),
             "digest": self.digest,
         }
 

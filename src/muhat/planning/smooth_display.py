@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.planning.display import relation_in_words
+from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
 
 if TYPE_CHECKING:
@@ -29,12 +29,10 @@ def plan_html(plan: SmoothPlan) -> str:
 def plan_facts(plan: SmoothPlan) -> list[list[str]]:
     """What is planned, a fact a line."""
     least = "" if plan.n_min is None else f"; {plan.n_min} or more are assumed"
+    relation = relation_in_words(plan.neighbors, plan.contributions)
     return [
         ["plan", "private mean without bias"],
-        [
-            "promise",
-            f"{plan.privacy.describe()}, {relation_in_words(plan.neighbors, plan.contributions)}",
-        ],
+        *promise_facts(plan.privacy, relation),
         ["n", f"secret{least}"],
         ["domain", repr(plan.domain)],
         ["mechanism", "smooth: Student noise whose scale depends on the secret n"],

@@ -130,6 +130,7 @@ class UnboundedPlan(RealsPlan):
             "instance_ratio": self.instance_ratio,
             "certificate": None,
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy, self.n)),
             "digest": self.digest,
         }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muhat.bounds import in_neighbor
-from muhat.planning.display import relation_in_words
+from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def plan_facts(plan: UnboundedPlan) -> list[list[str]]:
     enough = "enough" if plan.n >= plan.least_n else "TOO FEW"
     return [
         ["plan", "private mean"],
-        ["promise", f"{plan.privacy.describe()}, {relation}"],
+        *promise_facts(plan.privacy, relation, plan.n),
         ["n", f"{plan.n}, public; {enough}: at least {plan.least_n} are needed"],
         ["domain", repr(plan.domain)],
         ["mechanism", f"{plan.mechanism}: {plan.method.summary}"],

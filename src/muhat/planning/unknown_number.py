@@ -139,6 +139,7 @@ class UnknownNumberPlan:
             "expected_error": None,
             "certificate": None,
             "assumptions": list(self.assumptions),
+            "cautions": list(privacy.cautions(self.privacy)),
             "digest": self.digest,
         }
 
@@ -192,6 +193,7 @@ class UnknownNumberPlan:
         """The plan in words: how the number is hidden, then the plan for n_min records."""
         return "\n".join(
             [
+                *(f"Caution: {sentence}" for sentence in privacy.cautions(self.privacy)),
                 f"A secret number of records, {self.privacy.describe()}, one record added or "
                 "removed:",
                 f"half of the promise draws a random part of them; at most "

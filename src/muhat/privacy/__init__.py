@@ -19,6 +19,7 @@ from muhat.privacy.promises import (
 )
 from muhat.privacy.rounding import as_typed
 from muhat.privacy.shuffling import shuffled
+from muhat.privacy.worth import cautions
 
 __all__ = [
     "GDP",
@@ -31,6 +32,7 @@ __all__ = [
     "PureDP",
     "as_substitution",
     "as_typed",
+    "cautions",
     "compose",
     "from_dict",
     "gaussian_delta",

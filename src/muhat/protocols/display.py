@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat.privacy import cautions
 from muhat.protocols.keeping import share_of
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ def protocol_text(protocol: Protocol) -> str:
     rows = [
         ("estimates", protocol.estimator.describe()),
         ("promise", promised(protocol)),
+        *(("caution", sentence) for sentence in cautions(protocol.privacy, protocol.users)),
         ("trust", trust(protocol)),
         ("users", f"{protocol.users}, and at least {protocol.minimum}"),
         ("each sends", sent(protocol)),

@@ -184,7 +184,7 @@ class CountedQuantiles:
         return float(self.value.flat[0])
 
     def __repr__(self) -> str:
-        from muhat.release.display import table
+        from muhat.release.display import caution_lines, table
 
         rows = [["quantile", "value", "rank error (95 %)", "95 % interval"]]
         lower, upper = (np.ravel(end) for end in self.interval())
@@ -194,7 +194,8 @@ class CountedQuantiles:
             value = shown(self.grid, values[index])
             rows.append([f"{fraction:g}", value, f"± {errors[index]:,}", ends])
         title = f"Private quantiles of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
-        return "\n".join([title, "", *table(rows)])
+        said = caution_lines(self.privacy, self.n)
+        return "\n".join([title, "", *table(rows), *([""] if said else []), *said])
 
     @cached_property
     def _ranks(self) -> list[int]:

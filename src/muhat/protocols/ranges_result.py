@@ -19,7 +19,14 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.equal_cells import EqualCells, read_cells
 from muhat.protocols.randomizer import Floats
 from muhat.protocols.range_spreads import RangeSpread, reach, read_spread
-from muhat.release.display import MOST_ROWS, page, rounded, significant, table
+from muhat.release.display import (
+    MOST_ROWS,
+    caution_lines,
+    page,
+    rounded,
+    significant,
+    table,
+)
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.reading import read_json
 
@@ -185,10 +192,10 @@ class CountedRanges:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), "", *table(self._rows()), "", self._note()])
+        return "\n".join([self._title(), "", *table(self._rows()), "", *self._notes()])
 
     def _repr_html_(self) -> str:
-        return page(self._title(), self._rows(), [self._note()])
+        return page(self._title(), self._rows(), self._notes())
 
     def _title(self) -> str:
         return f"Private counts of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
@@ -207,9 +214,12 @@ class CountedRanges:
             rows.append([*ends_of, people, share, significant(error), f"{lower} … {upper}"])
         return rows
 
-    def _note(self) -> str:
+    def _notes(self) -> list[str]:
         several = f"{self._together} cells a line. " if self._together > 1 else ""
-        return f"{several}Ranges have errors of their own: result.between(low, high)."
+        return [
+            *caution_lines(self.privacy, self.n),
+            f"{several}Ranges have errors of their own: result.between(low, high).",
+        ]
 
     @property
     def _together(self) -> int:

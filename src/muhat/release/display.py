@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -51,9 +52,15 @@ def release_rows(release: Release) -> list[list[str]]:
 
 def release_notes(release: Release) -> list[str]:
     """How good the release is, or why that cannot be said."""
+    said = caution_lines(release.privacy, release.n)
     if release.failure is not None:
-        return [f"No value came out; the promise is spent. The reason: {release.failure}."]
-    return [*_learnt_lines(release), *_goodness(release)]
+        return [*said, f"No value came out; the promise is spent. The reason: {release.failure}."]
+    return [*said, *_learnt_lines(release), *_goodness(release)]
+
+
+def caution_lines(privacy: Privacy, n: int | None) -> list[str]:
+    """That the promise is worth little, if it is."""
+    return [f"Caution: {sentence}" for sentence in cautions(privacy, n)]
 
 
 def _learnt_lines(release: Release) -> list[str]:

@@ -68,6 +68,7 @@ def account_fields(release: Accounted, certificate: Certificate | None = None) -
         "cost": privacy.to_dict(release.cost),
         "certificate": None if certificate is None else certificate.to_dict(),
         "assumptions": list(release.assumptions),
+        "cautions": list(privacy.cautions(release.privacy, release.n)),
         "plan_digest": release.plan_digest,
         "ledger_head": release.ledger_head,
     }

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.release.display import page, rounded, shortened, significant, table
+from muhat.release.display import (
+    caution_lines,
+    page,
+    rounded,
+    shortened,
+    significant,
+    table,
+)
 
 if TYPE_CHECKING:
     from muhat.release.group_release import GroupRelease
@@ -14,12 +21,18 @@ NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, s
 
 def release_text(release: GroupRelease) -> str:
     """Means of groups for the terminal."""
-    return "\n".join([release_title(release), "", *table(release_rows(release)), "", NOTE])
+    lines = [release_title(release), "", *table(release_rows(release)), ""]
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: GroupRelease) -> str:
     """Means of groups for a notebook."""
-    return page(release_title(release), release_rows(release), [NOTE])
+    return page(release_title(release), release_rows(release), release_notes(release))
+
+
+def release_notes(release: GroupRelease) -> list[str]:
+    """How the means were made."""
+    return [*caution_lines(release.cost, None), NOTE]
 
 
 def release_title(release: GroupRelease) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muhat.release.display import page, shortened, table
+from muhat.release.display import caution_lines, page, shortened, table
 from muhat.release.quantile_grids import shown, words
 
 if TYPE_CHECKING:
@@ -17,12 +17,18 @@ NOTE = "The rank error counts records: the value lies between records that far f
 
 def release_text(release: QuantileRelease) -> str:
     """Quantiles for the terminal."""
-    return "\n".join([release_title(release), "", *table(release_rows(release)), "", NOTE])
+    lines = [release_title(release), "", *table(release_rows(release)), ""]
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: QuantileRelease) -> str:
     """Quantiles for a notebook."""
-    return page(release_title(release), release_rows(release), [NOTE])
+    return page(release_title(release), release_rows(release), release_notes(release))
+
+
+def release_notes(release: QuantileRelease) -> list[str]:
+    """What the numbers mean."""
+    return [*caution_lines(release.privacy, release.n), NOTE]
 
 
 def release_title(release: QuantileRelease) -> str:
@@ -63,5 +69,6 @@ def description(release: QuantileRelease) -> str:
             f"{column}: {words(grid)}, {search.rounds} noisy comparisons for each quantile, "
             f"with {search.law.name} noise of {search.scale:.3g} records."
         )
-    lines += ["", *table(release_rows(release)), "", NOTE, "", "Assumptions:"]
+    lines += ["", *table(release_rows(release)), "", *release_notes(release)]
+    lines += ["", "Assumptions:"]
     return "\n".join([*lines, *(f"- {line}" for line in release.assumptions)])

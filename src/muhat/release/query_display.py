@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from muhat.release.display import (
     MOST_ROWS,
+    caution_lines,
     certificate_lines,
     page,
     rounded,
@@ -21,13 +22,18 @@ if TYPE_CHECKING:
 def release_text(release: QueryRelease) -> str:
     """Answers for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *certificate_lines(release.certificate)])
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: QueryRelease) -> str:
     """Answers for a notebook."""
-    notes = certificate_lines(release.certificate)
-    return page(release_title(release), release_rows(release), notes)
+    return page(release_title(release), release_rows(release), release_notes(release))
+
+
+def release_notes(release: QueryRelease) -> list[str]:
+    """How good the answers are."""
+    said = caution_lines(release.privacy, release.n)
+    return [*said, *certificate_lines(release.certificate)]
 
 
 def release_title(release: QueryRelease) -> str:

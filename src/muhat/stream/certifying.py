@@ -13,6 +13,7 @@ from muhat.domains import Box
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.noise.law import absolute_moment
+from muhat.privacy import cautions
 from muhat.release.certificate import Certificate
 from muhat.release.display import significant, table
 from muhat.workloads.toeplitz_floor import prefix_floor
@@ -87,6 +88,7 @@ def counter_text(counter: PrefixCounter) -> str:
     ]
     if plan.noise.contributions > 1:
         lines[-1][1] = f"{plan.promise.describe()}, {plan.noise.contributions} events of a person"
+    lines += [["caution", sentence] for sentence in cautions(plan.promise)]
     rows = [["push", *("standard error" for _ in plan.grids)]]
     places = sorted({1, *(10**k for k in range(1, 7) if 10**k < size), size})
     for place in places:
