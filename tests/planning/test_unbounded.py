@@ -94,6 +94,21 @@ def test_the_release_carries_the_last_ball_and_its_path() -> None:
     assert isinstance(release.projected(), mh.Release)
 
 
+def test_a_release_with_a_shrunk_part_says_so_everywhere() -> None:
+    release = plan(domain=mh.Reals(60, 1e4), n=4000).release(records(4000, 60))
+    assert release.unshrunk is not None
+    lower, upper = release.interval()
+    assert (lower + upper) / 2 == pytest.approx(release.unshrunk)
+    assert ((lower < release.value) & (release.value < upper)).all()
+    assert "before that" in repr(release)
+    assert "before that" in release._repr_html_()
+    again = mh.Release.from_json(release.to_json())
+    assert again.unshrunk.tolist() == release.unshrunk.tolist()
+    assert np.array_equal(again.interval(), release.interval())
+    onto = release.projected(onto=mh.Ball(radius=0.1, dim=60))
+    assert np.array_equal(onto.interval(), release.interval())
+
+
 def test_a_learnt_ball_bounds_no_population() -> None:
     release = plan().release(records())
     with pytest.raises(mh.InvalidInput, match="learnt"):

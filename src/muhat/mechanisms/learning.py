@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Learnt:
     """What came out of a method; all of it is private output.
 
-    `noise` is None if nothing is known about the error, `ball` if the method has none. With a
-    `failure`, the reason why there is no value, the values are not-a-number.
+    `noise` is None if nothing is known about the error, `ball` if the method has none. If a part
+    of the value was shrunk, the noise is about `unshrunk`, the value before. With a `failure`, the
+    reason why there is no value, the values are not-a-number.
     """
 
     value: Floats
@@ -27,6 +28,7 @@ class Learnt:
     ball: Domain | None
     steps: tuple[Step, ...]
     failure: str | None = None
+    unshrunk: Floats | None = None
 
     def count(self, name: str) -> int:
         """How often a step of this name was taken."""

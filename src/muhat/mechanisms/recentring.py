@@ -10,7 +10,8 @@
     release the noisy mean of the records clipped to the ball (c, r), plus g·V
 
 g ∈ [0, 1] shrinks V as James and Stein do: towards 1 if records beyond r pull the mean somewhere,
-towards 0 if V is hardly more than its noise. If the centre has moved, and under pure privacy, there
+towards 0 if V is hardly more than its noise. Intervals are about the sum with V itself, whose noise
+is known. If the centre has moved, and under pure privacy, there
 is no V, and the last ball is (c, t).
 
 Every step is private by itself, given the outputs of the steps before it: a quantile rests on
@@ -244,10 +245,15 @@ class _Chain:
             return self.whole_mean(_Around(center, outer, found.counts))
         shell, scale = self._shell("shell", center, float(inner), float(last), share)
         value, noise, _ = steps.mean("mean", center, float(inner), 1 - steps.spent)
-        value = value + shrunk(shell, scale) / schedule.weights
         whole = together(noise, scale / schedule.weights)
         ball = around(center, float(last), schedule.weights)
-        return Learnt(value, whole, ball, tuple(steps.transcript.steps))
+        return Learnt(
+            value + shrunk(shell, scale) / schedule.weights,
+            whole,
+            ball,
+            tuple(steps.transcript.steps),
+            unshrunk=value + shell / schedule.weights,
+        )
 
     def _shell(
         self, name: str, center: Floats, inner: float, outer: float, share: Fraction

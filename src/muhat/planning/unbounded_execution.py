@@ -68,6 +68,7 @@ def released(
         plan_digest=plan.digest,
         ledger_head=head,
         bias=None if found.failure else plan.bias,
+        unshrunk=found.unshrunk,
         failure=found.failure,
     )
 

@@ -68,7 +68,13 @@ def _learnt_lines(release: Release) -> list[str]:
         return []
     radius = getattr(release.domain, "radius", None)
     where = "a set" if radius is None else f"a ball of radius {significant(radius)}"
-    return [f"Clipped to {where} that was found privately; errors are about the clipped records."]
+    lines = [f"Clipped to {where} that was found privately; errors are about the clipped records."]
+    if release.unshrunk is not None:
+        lines.append(
+            "The value is drawn towards the mean of a smaller ball, which helps where noise is all "
+            "that is left out; errors and intervals are those of the mean before that."
+        )
+    return lines
 
 
 def _goodness(release: Release) -> list[str]:

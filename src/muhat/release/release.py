@@ -50,8 +50,9 @@ class Release:
 
     Where nothing is known about the error, `noise` is None. `bias` bounds |E value − mean| in
     every column if the assumptions hold, None where no such bound is proved. `unprojected` is the
-    value before `projected`. With a `failure`, the reason why no value came out, all values are
-    not-a-number.
+    value before `projected`. If a part of the value was shrunk, `unshrunk` is the value without
+    that: intervals and errors are about it. With a `failure`, the reason why no value came out,
+    all values are not-a-number.
     """
 
     statistic: str
@@ -70,16 +71,17 @@ class Release:
     ledger_head: dict[str, Any] | None
     bias: float | None = None
     unprojected: Floats | None = None
+    unshrunk: Floats | None = None
     failure: str | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.columns),)
         if self.failed and not (self.value.shape == shape and np.isnan(self.value).all()):
             raise InvalidInput("a release that failed has not-a-number in every column.")
-        said = (self.noise, self.certificate, self.unprojected)
+        said = (self.noise, self.certificate, self.unprojected, self.unshrunk)
         if self.failed and any(one is not None for one in said):
             raise InvalidInput("a release that failed has a reason and nothing else to say.")
-        for value in () if self.failed else (self.value, self.unprojected):
+        for value in () if self.failed else (self.value, self.unprojected, self.unshrunk):
             if value is not None and not (value.shape == shape and np.isfinite(value).all()):
                 raise InvalidInput("a release has one finite value a column.")
         if self.bias is not None and not _check.real("bias", self.bias) >= 0:
@@ -123,7 +125,8 @@ class Release:
         records are drawn from (clipped too), if they are independent draws of it: Hoeffding's
         inequality adds the sampling error, with nothing assumed but the bounds. One interval a
         coordinate, or with `simultaneous` all of them at once. A projection moves the value and
-        not the interval, which so holds even if the exact answer is not in the set.
+        not the interval, which so holds even if the exact answer is not in the set; nor does
+        shrinking.
         """
         level = _check.probability("confidence", confidence)
         _check.one_of("target", target, ["empirical", "population"])
@@ -136,8 +139,14 @@ class Release:
             return self.domain.center + lower, self.domain.center + upper
         else:
             half = noise.half_widths(level, joint=simultaneous)
-        middle = self.value if self.unprojected is None else self.unprojected
-        return middle - half, middle + half
+        return self._middle - half, self._middle + half
+
+    @property
+    def _middle(self) -> Floats:
+        """The value that the noise is about: before shrinking, and before a projection."""
+        if self.unshrunk is not None:
+            return self.unshrunk
+        return self.value if self.unprojected is None else self.unprojected
 
     def _known_noise(self) -> Noise:
         if self.failed:
@@ -231,6 +240,7 @@ class Release:
         optional = {
             "bias": self.bias,
             "unprojected": None if self.unprojected is None else self.unprojected.tolist(),
+            "unshrunk": None if self.unshrunk is None else self.unshrunk.tolist(),
             "failure": self.failure,
         }
         return {
@@ -258,7 +268,7 @@ class Release:
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Release:
         domain, value, failure = fields["domain"], fields["value"], fields.get("failure")
-        columns, moved = tuple(fields["columns"]), fields.get("unprojected")
+        columns = tuple(fields["columns"])
         values = [math.nan] * len(columns) if value is None else value
         if (fields["noise"] is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")
@@ -271,7 +281,8 @@ class Release:
             noise=_noise_from_dict(fields["noise"]),
             certificate=read_certificate(fields),
             bias=fields.get("bias"),
-            unprojected=None if moved is None else np.array(moved, np.float64),
+            unprojected=_vector(fields.get("unprojected")),
+            unshrunk=_vector(fields.get("unshrunk")),
             failure=None if failure is None else str(failure),
             **read_account(fields),
         )
@@ -295,6 +306,10 @@ class Release:
 def _number(value: float) -> float | str:
     """JSON has no infinity; the word stands for it."""
     return float(value) if math.isfinite(value) else "inf"
+
+
+def _vector(numbers: list[float] | None) -> Floats | None:
+    return None if numbers is None else np.array(numbers, np.float64)
 
 
 def _noise_to_dict(noise: Noise) -> dict[str, Any]:
