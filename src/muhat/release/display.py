@@ -35,7 +35,9 @@ def release_title(release: Release) -> str:
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
-    rows = [["column", "value", "standard error", "95 % interval"]]
+    clipped = release.outside is not None and not release.outside.is_small
+    interval = "95 % interval" + (" (clipped)" if clipped else "")
+    rows = [["column", "value", "standard error", interval]]
     if release.noise is None:
         for column, value in zip(release.columns, release.value, strict=True):
             shown = "none" if release.failed else f"{value:.6g}"
@@ -45,8 +47,8 @@ def release_rows(release: Release) -> list[list[str]]:
     for column, value, error, low, high in zip(
         release.columns, release.value, release.noise.standard_error, lower, upper, strict=True
     ):
-        interval = f"{rounded(low, error)} … {rounded(high, error)}"
-        rows.append([column, rounded(value, error), significant(error), interval])
+        ends = f"{rounded(low, error)} … {rounded(high, error)}"
+        rows.append([column, rounded(value, error), significant(error), ends])
     return shortened(rows)
 
 
@@ -74,7 +76,7 @@ def _learnt_lines(release: Release) -> list[str]:
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "
             "that is left out; errors and intervals are those of the mean before that."
         )
-    return lines
+    return lines if release.outside is None else [*lines, release.outside.describe()]
 
 
 def _goodness(release: Release) -> list[str]:

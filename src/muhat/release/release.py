@@ -20,6 +20,7 @@ from muhat.noise.student_spread import StudentSpread
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.fields import account_fields, interval_fields, read_account, read_certificate
+from muhat.release.outside import Outside
 from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
 
@@ -49,10 +50,11 @@ class Release:
     the data except through the noisy answer.
 
     Where nothing is known about the error, `noise` is None. `bias` bounds |E value − mean| in
-    every column if the assumptions hold, None where no such bound is proved. `unprojected` is the
-    value before `projected`. If a part of the value was shrunk, `unshrunk` is the value without
-    that: intervals and errors are about it. With a `failure`, the reason why no value came out,
-    all values are not-a-number.
+    every column if the assumptions hold, None where no such bound is proved. `outside` counts the
+    records outside a domain that was learnt, if that was paid for. `unprojected` is the value
+    before `projected`. If a part of the value was shrunk, `unshrunk` is the value without that:
+    intervals and errors are about it. With a `failure`, the reason why no value came out, all
+    values are not-a-number.
     """
 
     statistic: str
@@ -70,6 +72,7 @@ class Release:
     plan_digest: str
     ledger_head: dict[str, Any] | None
     bias: float | None = None
+    outside: Outside | None = None
     unprojected: Floats | None = None
     unshrunk: Floats | None = None
     failure: str | None = None
@@ -78,7 +81,7 @@ class Release:
         shape = (len(self.columns),)
         if self.failed and not (self.value.shape == shape and np.isnan(self.value).all()):
             raise InvalidInput("a release that failed has not-a-number in every column.")
-        said = (self.noise, self.certificate, self.unprojected, self.unshrunk)
+        said = (self.noise, self.certificate, self.outside, self.unprojected, self.unshrunk)
         if self.failed and any(one is not None for one in said):
             raise InvalidInput("a release that failed has a reason and nothing else to say.")
         for value in () if self.failed else (self.value, self.unprojected, self.unshrunk):
@@ -239,6 +242,7 @@ class Release:
         errors, noise = self.standard_error, self.noise
         optional = {
             "bias": self.bias,
+            "outside": None if self.outside is None else self.outside.to_dict(),
             "unprojected": None if self.unprojected is None else self.unprojected.tolist(),
             "unshrunk": None if self.unshrunk is None else self.unshrunk.tolist(),
             "failure": self.failure,
@@ -268,7 +272,7 @@ class Release:
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> Release:
         domain, value, failure = fields["domain"], fields["value"], fields.get("failure")
-        columns = tuple(fields["columns"])
+        columns, outside = tuple(fields["columns"]), fields.get("outside")
         values = [math.nan] * len(columns) if value is None else value
         if (fields["noise"] is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")
@@ -281,6 +285,7 @@ class Release:
             noise=_noise_from_dict(fields["noise"]),
             certificate=read_certificate(fields),
             bias=fields.get("bias"),
+            outside=None if outside is None else Outside.from_dict(outside),
             unprojected=_vector(fields.get("unprojected")),
             unshrunk=_vector(fields.get("unshrunk")),
             failure=None if failure is None else str(failure),

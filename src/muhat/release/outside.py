@@ -1,0 +1,86 @@
+"""How many records lie outside the set that was found for them: a noisy count, and what it means.
+
+Records outside a ball that was learnt count as the nearest point of it. How much the mean would
+move with them is not known, and no interval covers it; how many they are is, up to noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from muhat import _check
+from muhat.errors import InvalidInput
+
+CONFIDENCE = 0.95
+"""That of the two ends together."""
+
+SMALL = 0.02
+"""Up to this part of the records, an interval of the clipped mean goes by the name of the mean's;
+above it, by its own."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """From `lower` to `upper` of so many records lie outside, with a confidence of 95 %.
+
+    `value` is the noisy count without bias, which may be below 0; `records` is how many there are,
+    None if that is secret and unknown.
+
+    >>> Outside.of(value=-3.0, half_width=15.0, records=10_000).describe()
+    '0 to 12 of 10,000 records lie outside; what they add is not in the interval.'
+    """
+
+    value: float
+    lower: float
+    upper: float
+    records: int | None
+
+    def __post_init__(self) -> None:
+        for name in ("value", "lower", "upper"):
+            object.__setattr__(self, name, _check.real(name, getattr(self, name)))
+        if self.records is not None:
+            object.__setattr__(self, "records", _check.count("records", self.records, least=0))
+        if not 0 <= self.lower <= self.upper:
+            raise InvalidInput("a count lies between two ends, of which none is below 0.")
+
+    @classmethod
+    def of(cls, value: float, half_width: float, records: int | None) -> Outside:
+        """The ends around a count, as far as there are records."""
+        lower, upper = max(value - half_width, 0.0), max(value + half_width, 0.0)
+        if records is not None:
+            lower, upper = min(lower, float(records)), min(upper, float(records))
+        return cls(value, lower, upper, records)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether at most two in a hundred records may lie outside."""
+        return self.records is not None and self.upper <= SMALL * self.records
+
+    def describe(self) -> str:
+        """What to know about the interval, in a sentence."""
+        ends = f"{math.floor(self.lower):,} to {math.ceil(self.upper):,}"
+        people = "records" if self.records is None else f"of {self.records:,} records"
+        if self.is_small:
+            return f"{ends} {people} lie outside; what they add is not in the interval."
+        return (
+            f"{ends} {people} lie outside: the interval is that of the clipped mean, and the mean "
+            "of the records themselves may be elsewhere."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The count as JSON."""
+        return {
+            "value": self.value,
+            "confidence": CONFIDENCE,
+            "lower": self.lower,
+            "upper": self.upper,
+            "records": self.records,
+            "small": self.is_small,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Outside:
+        """What `to_dict` described."""
+        return cls(fields["value"], fields["lower"], fields["upper"], fields["records"])
