@@ -12,6 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "MuhatError": "muhat.errors",
     "InvalidInput": "muhat.errors",
     "BudgetExceeded": "muhat.errors",
     "Impossible": "muhat.errors",

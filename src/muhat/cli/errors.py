@@ -43,6 +43,7 @@ AS_TYPED = {
     "for records in Reals": "with --magnitude",
     "without bias in Reals": "without bias and bounds",
     "magnitude = ": "--magnitude ",
+    "open it with convert=True": "add --convert",
     "n=None": "--secret-n",
     "n_min": "--n-min",
     "Leave n out": "Leave --n out",

@@ -11,6 +11,7 @@ from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
     check_rows,
     column_names,
+    ledger_options,
     plan_options,
     promise_from,
     remind_of_ledger,
@@ -20,6 +21,7 @@ from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from muhat.ledger import Ledger
     from muhat.planning.plan import Plan
 
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     "--bounds salary=0:200000 --epsilon 1"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@ledger_options
 @click.option(
     "--project",
     multiple=True,
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 @assumption_options
 def mean(
     files: tuple[str, ...],
-    ledger: str | None,
+    ledger: Ledger | None,
     project: tuple[str, ...],
     as_json: bool,
     engine: Engine,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Interval = tuple[float, float]
@@ -108,7 +112,32 @@ def data_from(files: tuple[str, ...]) -> str | list[str]:
     return files[0] if len(files) == 1 else list(files)
 
 
-def remind_of_ledger(ledger: str | None) -> None:
+def ledger_options(command: Command) -> Command:
+    """--ledger and --convert: the command's `ledger` is the account, or None."""
+
+    @functools.wraps(command)
+    def opened(*arguments: Any, ledger: str | None, convert: bool, **options: Any) -> Any:
+        from muhat.ledger import Ledger
+
+        if convert and ledger is None:
+            raise InvalidInput("--convert is about an account: name it with --ledger.")
+        account = None if ledger is None else Ledger.open(ledger, convert=convert)
+        return command(*arguments, ledger=account, **options)
+
+    for option in (
+        click.option(
+            "--convert",
+            is_flag=True,
+            help="Let the account pay, by group privacy, for another relation or number of rows "
+            "a person than its own.",
+        ),
+        click.option("--ledger", help="The account to charge; see `muhat ledger create`."),
+    ):
+        opened = option(opened)
+    return opened  # type: ignore[return-value]
+
+
+def remind_of_ledger(ledger: Ledger | None) -> None:
     """Say on stderr that a release was charged to nobody."""
     if ledger is None:
         click.echo("Not written to any account; use --ledger to keep one.", err=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from muhat.cli.options import (
     check_rows,
     column_names,
+    ledger_options,
     number,
     promise_from,
     promise_options,
     remind_of_ledger,
 )
 from muhat.cli.spark import Engine, engine_options
+
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
 
 
 @click.command(
@@ -53,7 +57,7 @@ from muhat.cli.spark import Engine, engine_options
     help="A missing value counts as the middle of the bounds, or (secret n) is left out.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
-@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@ledger_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
 @promise_options
@@ -69,7 +73,7 @@ def quantile(
     secret_n: bool,
     missing: str,
     contributions: int,
-    ledger: str | None,
+    ledger: Ledger | None,
     as_json: bool,
     engine: Engine,
     **promise: float | None,

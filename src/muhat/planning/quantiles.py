@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import Approval, LedgerLike, approved, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
-from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
+from muhat.planning.shortcuts import COUNTED, Counted, number_for
 from muhat.planning.task import check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
 
@@ -57,9 +57,9 @@ def quantile(
     finer one costs little, 2^30 steps are the most. For positive numbers over many orders of
     magnitude, `relative` asks for steps by a share instead: 0.01 for values 1 % apart.
 
-    n left out: the rows are counted and their number is declared public. `n=None`: secret, and
-    nothing is paid for that. A missing or non-finite value counts as the middle of the bounds;
-    with a secret n, missing="drop" leaves it out.
+    n left out: the rows are counted and their number is declared public, unless the ledger's
+    relation is add-remove. `n=None`: secret, and nothing is paid for that. A missing or non-finite
+    value counts as the middle of the bounds; with a secret n, missing="drop" leaves it out.
 
     >>> import numpy as np, muhat as mh
     >>> incomes = np.arange(100_000)
@@ -75,6 +75,8 @@ def quantile(
     assert privacy is not None
     asked = _fractions(q)
     grids = _grids(lower, upper, resolution, relative)
+    account = as_ledger(ledger)
+    n = number_for(n, None, account)
     public = None if n is None else 1 if n is COUNTED else _check.count("n", n)
     _check.one_of("missing", missing, ["center", "drop"])
     if missing == "drop" and public is not None:
@@ -87,7 +89,7 @@ def quantile(
     law = LAWS["laplace" if isinstance(privacy, PureDP) else "normal"]
     fractions = [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))]
     recipe = QuantileRecipe.of(grids, fractions, public, law, protection)
-    account = as_ledger(ledger)
+    approval = approved(account, privacy, neighbors, protection.contributions)
     source = open_source(data, column_names(columns), len(grids))
     if public is not None:
         rows = source.rows()
@@ -101,7 +103,7 @@ def quantile(
         recipe = replace(recipe, n=rows)
         warn_of_large_delta(privacy, rows, stacklevel=2)
     lines = assumptions(recipe, missing, counted=n is COUNTED)
-    return _carry_out(recipe, asked, privacy, missing, lines, source, account)
+    return _carry_out(recipe, asked, privacy, missing, lines, source, approval)
 
 
 def _carry_out(
@@ -111,7 +113,7 @@ def _carry_out(
     missing: str,
     lines: tuple[str, ...],
     source: Source,
-    ledger: Ledger | None,
+    approval: Approval | None,
 ) -> QuantileRelease:
     """Charge, read, search. A failure after the charge keeps the charge."""
     from muhat.data.grid_counts import count_windows
@@ -120,7 +122,7 @@ def _carry_out(
     digest = _digest(recipe, promise, missing)
     named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
     note = f"quantile {named} of {', '.join(source.columns)}"
-    head = charged(ledger, promise, recipe.protection.neighbors, digest, note)
+    head = charged(approval, digest, note)
 
     def count(windows: Sequence[Window]) -> list[WindowCounts]:
         tables = count_windows(source, recipe.grids, windows, missing=missing)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import math
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import LedgerLike, approved, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.mechanisms.unknown_number import UnknownNumber
@@ -147,21 +146,21 @@ class UnknownNumberPlan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> Release:
         """Read the data into memory once and release the mean, or nothing.
 
-        Order: arguments and metadata are checked; the ledger is charged; then values are read.
-        A failure after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
+        values are read. A failure after the charge keeps the charge.
         """
         from muhat.data.halves import require_random_part
         from muhat.planning.unbounded_execution import open_records, released
 
-        account = as_ledger(ledger)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_records(self.domain, data, columns)
         require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
         note = note_of(self.statistic, source.columns)
-        head = charged(account, self.privacy, self.neighbors, self.digest, note)
+        head = charged(approval, self.digest, note)
         return released(self, source, self._run(source), head, self.assumptions)
 
     def _run(self, source: Source) -> Learnt:
