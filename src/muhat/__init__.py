@@ -25,6 +25,7 @@ _HOMES = {
     "Neighbors": "muhat.privacy",
     "shuffled": "muhat.privacy",
     "amplified": "muhat.privacy.amplification",
+    "csv_data": "muhat.data.files",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
     "Ellipsoid": "muhat.domains",

@@ -12,7 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from muhat.data import Source, csv_file, csv_lines, open_source, parquet
+from muhat.data import Source, open_source, parquet, text_file, text_records
 from muhat.data.columns import Batch, Floats
 from muhat.data.halves import cut, split_rows
 from muhat.errors import DataChanged, InvalidInput
@@ -66,8 +66,8 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Units of work and blocks so small that the boundary falls inside and between them."""
     monkeypatch.setattr(parquet, "_PARTITION_BYTES", 1500)
     monkeypatch.setattr(parquet, "_MOST_BATCH_ROWS", 23)
-    monkeypatch.setattr(csv_file, "_PARTITION_BYTES", 700)
-    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 150)
+    monkeypatch.setattr(text_file, "PARTITION_BYTES", 700)
+    monkeypatch.setattr(text_records, "BLOCK_BYTES", 150)
 
 
 @pytest.mark.usefixtures("small_units")
