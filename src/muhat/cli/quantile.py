@@ -51,10 +51,11 @@ if TYPE_CHECKING:
 @click.option("--secret-n", is_flag=True, help="Keep the number of rows secret.")
 @click.option(
     "--missing",
-    type=click.Choice(["center", "drop"]),
-    default="center",
+    type=click.Choice(["drop", "center", "none"]),
+    default="drop",
     show_default=True,
-    help="A missing value counts as the middle of the bounds, or (secret n) is left out.",
+    help="A missing value is left out, or counts as the middle of the bounds; none declares that "
+    "nothing is missing.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
 @ledger_options

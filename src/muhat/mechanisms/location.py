@@ -99,7 +99,7 @@ class Location:
                 raise DataChanged("the number of rows changed between two passes.")
             return tables
 
-        (found,) = self.medians.run(count)
+        (found,) = self.medians.run(count).found
         cells = zip(grids, found, strict=True)
         return np.array([grid.value(each.cell) for grid, each in cells])
 
