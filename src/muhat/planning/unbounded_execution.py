@@ -10,6 +10,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Approval, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.planning.execution import note_of
+from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -69,8 +70,14 @@ def released(
         ledger_head=head,
         bias=None if found.failure else plan.bias,
         unshrunk=found.unshrunk,
+        outside=_outside(found, plan.n),
         failure=found.failure,
     )
+
+
+def _outside(found: Learnt, n: int | None) -> Outside | None:
+    count = found.outside
+    return None if count is None else Outside.of(count.value, count.half_width(CONFIDENCE), n)
 
 
 def transcript(found: Learnt) -> str:

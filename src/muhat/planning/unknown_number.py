@@ -170,7 +170,7 @@ class UnknownNumberPlan:
             return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
         found = self.plan_for(part.rows()).method.run(part)
         # Noise and interval depend on how many were averaged: nothing said may.
-        return replace(found, noise=None, ball=None, unshrunk=None)
+        return replace(found, noise=None, ball=None, unshrunk=None, outside=None)
 
     def _part(self, source: Source) -> Source | None:
         """A random part of the records, or None if they may be too few."""

@@ -35,8 +35,7 @@ def release_title(release: Release) -> str:
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
-    clipped = release.outside is not None and not release.outside.is_small
-    interval = "95 % interval" + (" (clipped)" if clipped else "")
+    interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(release) else "")
     rows = [["column", "value", "standard error", interval]]
     if release.noise is None:
         for column, value in zip(release.columns, release.value, strict=True):
@@ -65,18 +64,37 @@ def caution_lines(privacy: Privacy, n: int | None) -> list[str]:
     return [f"Caution: {sentence}" for sentence in cautions(privacy, n)]
 
 
+def _is_about_a_learnt_set(release: Release) -> bool:
+    """Whether errors are about records clipped to what was learnt from them, and nothing more."""
+    return release.domain_is_learnt and release.bias is None
+
+
 def _learnt_lines(release: Release) -> list[str]:
-    if not release.domain_is_learnt or release.bias is not None:
+    if not _is_about_a_learnt_set(release):
         return []
-    radius = getattr(release.domain, "radius", None)
-    where = "a set" if radius is None else f"a ball of radius {significant(radius)}"
-    lines = [f"Clipped to {where} that was found privately; errors are about the clipped records."]
+    lines = [
+        f"Clipped to {_learnt_set(release)}, found privately; errors are about the clipped mean.",
+        "How many records lie outside is not known; what they add is not in the interval."
+        if release.outside is None
+        else release.outside.describe(),
+    ]
     if release.unshrunk is not None:
         lines.append(
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "
             "that is left out; errors and intervals are those of the mean before that."
         )
-    return lines if release.outside is None else [*lines, release.outside.describe()]
+    return lines
+
+
+def _learnt_set(release: Release) -> str:
+    domain = release.domain
+    radius = getattr(domain, "radius", None)
+    if domain is None or radius is None:
+        return "a set"
+    if domain.dim > 1:
+        return f"a ball of radius {significant(radius)}"
+    middle = float(domain.center[0])
+    return f"{middle - radius:.6g} … {middle + radius:.6g}"
 
 
 def _goodness(release: Release) -> list[str]:
