@@ -7,6 +7,7 @@ import shlex
 
 import click
 
+from muhat._text import printable
 from muhat.cli.options import column_names, data_from
 from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
@@ -77,8 +78,16 @@ def _show_labels(files: tuple[str, ...], labels: str, as_json: bool) -> None:
     found = labels_of(data_from(files), column_names(labels))
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(found, indent=2))
         return
     for name, values in found.items():
         listed = f"{name}={','.join(values)}"
-        click.echo(f"--categories {shlex.quote(listed)}")
+        click.echo(f"--categories {_quoted(listed)}")
+
+
+def _quoted(text: str) -> str:
+    """A word for a shell: as bash writes what cannot be printed, $'…', if there is any."""
+    if printable(text) == text:
+        return shlex.quote(text)
+    plain = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(c if printable(c) == c else f"\\U{ord(c):08x}" for c in plain) + "'"

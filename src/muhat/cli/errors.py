@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from muhat._text import joined
 from muhat.errors import MuhatError
 
 AS_TYPED = {
@@ -72,6 +73,11 @@ class FriendlyGroup(click.Group):
                 return super().invoke(ctx)
             except MuhatError as error:
                 raise Refused(as_typed(str(error))) from None
+            except click.UsageError as error:
+                said = error.format_message()
+                if said == (shown := joined(said.split("\n"))):
+                    raise
+                raise click.UsageError(shown, error.ctx) from None
 
 
 def as_typed(sentence: str) -> str:

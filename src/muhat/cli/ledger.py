@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import promise_from, promise_options
 from muhat.errors import InvalidInput
@@ -67,7 +68,8 @@ def create(
     if as_json:
         _print_json(_summary(account, account.head, Balance.zero(budget.kind)))
     else:
-        click.echo(f"Created {path} with a budget of {Balance.of(budget)}, {_protects(account)}.")
+        where = printable(path)
+        click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {_protects(account)}.")
         for sentence in cautions(budget):
             click.echo(f"Caution: {sentence}")
 
@@ -114,10 +116,9 @@ def verify(path: str, release: str | None, as_json: bool) -> None:
         found = {"valid": True, "anchor": anchor.to_dict() if anchor else None}
         _print_json({"schema": SCHEMA, "path": path, **found, "head": head.to_dict()})
     else:
-        click.echo(
-            f"{path} is intact: {head.count} {'entry' if head.count == 1 else 'entries'}"
-            + (f", the one of {release} (number {anchor.count}) among them." if anchor else ".")
-        )
+        entries = "entry" if head.count == 1 else "entries"
+        among = f", the one of {release} (number {anchor.count}) among them." if anchor else "."
+        click.echo(printable(f"{path} is intact: {head.count} {entries}{among}"))
     if anchor is None:
         click.echo(
             "Without --release an old copy that was put back looks the same as the newest.",
@@ -232,5 +233,4 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
 
 def _printable(console: Console, text: str) -> str:
     """The text without what could steer a terminal, in characters that it can print."""
-    kept = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return kept.encode(console.encoding, "replace").decode(console.encoding)
+    return printable(text).encode(console.encoding, "replace").decode(console.encoding)

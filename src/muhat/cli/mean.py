@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
     check_rows,
@@ -103,7 +104,7 @@ def _draw(planned: Plan, picture: str) -> None:
         planned.plot().savefig(picture, dpi=150)
     except OSError:
         raise InvalidInput(f"{picture} cannot be written.") from None
-    click.echo(f"Drawn to {picture}.", err=True)
+    click.echo(f"Drawn to {printable(picture)}.", err=True)
 
 
 def _arguments(

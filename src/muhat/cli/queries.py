@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.options import (
     column_names,
     ledger_options,
@@ -225,7 +226,7 @@ def write_table(release: QueryRelease, target: Path) -> None:
             writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
     except OSError:
         raise InvalidInput(f"{target} cannot be written.") from None
-    click.echo(f"{len(release.value):,} answers written to {target}.", err=True)
+    click.echo(f"{len(release.value):,} answers written to {printable(str(target))}.", err=True)
 
 
 def _writable(out: str) -> Path:

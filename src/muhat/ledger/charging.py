@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from muhat._text import printable
 from muhat.ledger.account import Ledger, as_ledger
 from muhat.privacy import Neighbors, Privacy
 
@@ -31,14 +32,14 @@ class Approval:
     def charge(self, plan_digest: str, note: str) -> dict[str, Any]:
         """Charge what was approved; the head of the account afterwards.
 
-        The note is cut, and put in characters that every file can hold.
+        The note is cut, and put in characters that every file can hold and every terminal show.
         """
         entry = self.ledger.charge(
             self.promise,
             neighbors=self.neighbors,
             contributions=self.contributions,
             plan_digest=plan_digest,
-            note=note[:LONGEST_NOTE].encode("utf-8", "replace").decode(),
+            note=printable(note[:LONGEST_NOTE]),
         )
         return entry.head.to_dict()
 

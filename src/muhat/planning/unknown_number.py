@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._text import joined
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, approved, charged
@@ -190,7 +191,7 @@ class UnknownNumberPlan:
 
     def describe(self) -> str:
         """The plan in words: how the number is hidden, then the plan for n_min records."""
-        return "\n".join(
+        return joined(
             [
                 *(f"Caution: {sentence}" for sentence in privacy.cautions(self.privacy)),
                 f"A secret number of records, {self.privacy.describe()}, one record added or "
@@ -200,7 +201,7 @@ class UnknownNumberPlan:
                 f"With {self.number.enough} records or more a value comes out. For "
                 f"{self.n_min} records, the least:",
                 "",
-                self.inner.describe(),
+                *self.inner.describe().split("\n"),
             ]
         )
 

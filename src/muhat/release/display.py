@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from muhat._text import joined, printable
 from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
 
@@ -19,7 +20,7 @@ MOST_ROWS = 20
 def release_text(release: Release) -> str:
     """A release for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: Release) -> str:
@@ -120,6 +121,7 @@ def certificate_lines(certificate: Certificate | None) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of text with aligned columns: the first to the left, numbers to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     if len(rows[0]) == 2 and not _is_number(rows[min(1, len(rows) - 1)][1]):
         return [f"{row[0]:<{widths[0]}}   {row[1]}".rstrip() for row in rows]
@@ -170,14 +172,14 @@ def page(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str
     def line(row: Sequence[str], tag: str) -> str:
         cells = (
             f'<{tag} style="padding:2px 12px 2px 0;text-align:{"left" if j == 0 else "right"}">'
-            f"{html.escape(cell)}</{tag}>"
+            f"{html.escape(printable(cell))}</{tag}>"
             for j, cell in enumerate(row)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
     body = "".join(line(row, "td") for row in rows[1:])
-    small = "<br>".join(html.escape(note) for note in notes)
+    small = "<br>".join(html.escape(printable(note)) for note in notes)
     return (
-        f"<div><b>{html.escape(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
+        f"<div><b>{html.escape(printable(title))}</b><table><thead>{line(rows[0], 'th')}</thead>"
         f'<tbody>{body}</tbody></table><p style="font-size:smaller">{small}</p></div>'
     )

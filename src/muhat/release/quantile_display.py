@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muhat._text import joined
 from muhat.release.display import MOST_ROWS, caution_lines, page, shortened, table
 from muhat.release.fields import CONFIDENCE
 from muhat.release.quantile_grids import shown, words
@@ -25,7 +26,7 @@ TOO_FEW = "too few values"
 def release_text(release: QuantileRelease) -> str:
     """Quantiles for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: QuantileRelease) -> str:
@@ -108,4 +109,4 @@ def description(release: QuantileRelease) -> str:
             f"with {search.law.name} noise of {search.scale:.3g} records."
         )
     lines += ["", *table(release_rows(release)), "", *release_notes(release), "", "Assumptions:"]
-    return "\n".join([*lines, *(f"- {line}" for line in release.assumptions)])
+    return joined([*lines, *(f"- {line}" for line in release.assumptions)])
