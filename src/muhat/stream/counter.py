@@ -39,6 +39,19 @@ class StreamPlan:
     p: float
     memory: str
 
+    def __post_init__(self) -> None:
+        promised = Protection.of(self.promise, Neighbors.ADD_REMOVE, self.noise.contributions)
+        noise = self.noise
+        units = [(grid.exponent, grid.reach) for grid in self.grids]
+        if (
+            promised.pure
+            or noise.strength_squared != promised.strength_squared
+            or list(zip(noise.exponents, noise.reaches, strict=True)) != units
+        ):
+            raise InvalidInput(
+                "a counter's promise and bounds are those its noise was made for; make a new one."
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, stable enough to be hashed."""
         return {
