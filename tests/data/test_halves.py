@@ -155,7 +155,7 @@ def test_a_file_that_changes_between_the_halves_is_noticed(tmp_path: Path) -> No
     path.write_text("x\n" + "1\n" * 50)
     halves = split_rows(open_source(path), 10)
     grid = BinGrid.of_width(1.0)
-    read_once(halves.head, lambda: BinCounter([grid], [0], None))
+    read_once(halves.head, lambda: BinCounter([grid], [0]))
     path.write_text("x\n" + "1\n" * 51)
     with pytest.raises(DataChanged):
-        read_once(halves.tail, lambda: BinCounter([grid], [0], None))
+        read_once(halves.tail, lambda: BinCounter([grid], [0]))

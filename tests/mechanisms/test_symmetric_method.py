@@ -22,7 +22,7 @@ PROMISE = mh.ApproxDP(epsilon=2, delta=1e-6)
 
 def planned(n: int = 4000, scales: Any = (1.0,), weights: Any = None, **options: Any) -> Any:
     scales = np.array(scales)
-    given = {"offset": True, "magnitude": None, "contributions": 1, **options}
+    given = {"offset": True, "contributions": 1, **options}
     order = given.pop("order", 4.0)
     promise = given.pop("promise", PROMISE)
     weighted = np.ones(len(scales)) if weights is None else np.array(weights)

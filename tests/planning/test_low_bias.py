@@ -516,3 +516,30 @@ def test_hostile_values_change_little() -> None:
 
 def test_a_moment_may_be_an_array() -> None:
     assert plan(moment=np.array([2.0, 1.0])).digest == plan().digest
+
+
+def test_a_magnitude_does_not_clip_what_is_symmetric() -> None:
+    # Half of N(900, 200²) that lies beyond 1000 would be cut off: −39 instead of no bias.
+    rows = np.random.default_rng(8).normal(900, 200, 100_000)
+    made = plan(
+        domain=mh.Reals(dim=1, magnitude=1000.0),
+        n=len(rows),
+        privacy=APPROX,
+        moment=(2, 200.0),
+        symmetric=True,
+    )
+    assert made.mechanism == "symmetric"
+    assert made.bias < 1e-6
+    # Laplace noise of scale 1.4 exceeds 22 once in 6 million releases; the rows are off by 0.1.
+    assert made.rmse < 2.1
+    assert made.standard_error[0] < 1.4 * math.sqrt(2)
+    assert abs(made.release(rows).value[0] - 900) < 22.1
+    (line,) = (line for line in made.assumptions if "lies within" in line)
+    assert line == "the mean of every column lies within ±1.8e+16"
+
+
+def test_a_symmetric_mean_is_the_same_with_a_magnitude_and_without_one() -> None:
+    wish = {"privacy": APPROX, "symmetric": True, "unbiased": True, "moment": (2, 1.0)}
+    assert str(plan(**wish).method.to_dict()) == str(
+        plan(**wish, domain=mh.Reals(dim=1)).method.to_dict()
+    )

@@ -130,7 +130,14 @@ def _arguments(
     """The library's arguments for a command's options."""
     check_rows(n, secret_n)
     names = column_names(columns)
-    where = where_from(bounds=bounds, ball=ball, magnitude=magnitude, columns=names, dim=dim)
+    where = where_from(
+        bounds=bounds,
+        ball=ball,
+        magnitude=magnitude,
+        columns=names,
+        dim=dim,
+        anywhere=assumed["symmetric"],
+    )
     return {
         "columns": where.columns,
         "domain": where.domain,

@@ -54,7 +54,6 @@ class SymmetricMethod:
         weights: Floats,
         *,
         offset: bool,
-        magnitude: float | None,
         contributions: int,
     ) -> SymmetricMethod:
         """The split of ε with the least error.
@@ -70,7 +69,6 @@ class SymmetricMethod:
                 [(order, float(scale)) for scale in scales],
                 _shares(weights * scales, even),
                 offset=offset,
-                magnitude=magnitude,
                 contributions=contributions,
             )
             return cls(means, promise, weights)
@@ -92,7 +90,6 @@ class SymmetricMethod:
                 self.promise,
                 (column.moments.order, column.moments.moment),
                 offset=column.offset,
-                magnitude=column.magnitude,
                 first=column.first,
                 contributions=column.contributions,
                 share=(column.epsilon / whole_epsilon, column.delta / whole_delta),
@@ -154,6 +151,11 @@ class SymmetricMethod:
     def least_n(self) -> int:
         """The least n with which the first rows find the interval almost surely."""
         return max(column.least_n for column in self.means.columns)
+
+    @property
+    def reach(self) -> float:
+        """How far from 0 the mean of every column may lie; the records may lie anywhere."""
+        return min(column.reach for column in self.means.columns)
 
     @property
     def assumes_symmetry(self) -> bool:

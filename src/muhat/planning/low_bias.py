@@ -216,8 +216,9 @@ def _assumptions(wish: Wish, method: LowBiasMethod) -> tuple[str, ...]:
         f"a person contributes at most {records}",
         "the moment, the magnitude and the bias were chosen without looking at the data",
     ]
-    if method.assumes_symmetry:
+    if isinstance(method, SymmetricMethod):
         lines.insert(1, "rows are split by their number, which no record decides")
+        lines.insert(1, f"the mean of every column lies within ±{method.reach:.2g}")
     elif wish.domain.magnitude is not None:
         lines.insert(1, f"the mean of every column lies within ±{wish.domain.magnitude:g}")
     return tuple(lines)

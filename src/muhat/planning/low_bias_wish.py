@@ -104,7 +104,6 @@ class Wish:
             self.moment.scales,
             self.weights,
             offset=offset,
-            magnitude=self.domain.magnitude,
             contributions=self.contributions,
         )
 
