@@ -15,14 +15,13 @@ from muhat.domains import Box
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import rarity
 from muhat.mechanisms.padded_error import ROUNDING
-from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Floats, short_fraction
 from muhat.mechanisms.steps import Step
 from muhat.mechanisms.symmetric import SymmetricMean, SymmetricMeans
 from muhat.mechanisms.symmetric_error import Moments, Search
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP, Neighbors
+from muhat.privacy import ApproxDP, Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -162,16 +161,14 @@ class SymmetricMethod:
         """The bias is bounded for symmetric distributions only."""
         return True
 
-    def keeps(self, protection: Protection, n: int) -> bool:
+    def keeps(self, promise: Privacy, contributions: int, n: int) -> bool:
         """Whether these are the promise and the number of records it was made for."""
-        contributions = {column.contributions for column in self.means.columns}
         spent = zip(self.means.spent, self.promise.amounts, strict=True)
         return (
-            all(used <= amount for used, amount in spent)
-            and {column.n for column in self.means.columns} == {n}
-            and contributions == {protection.contributions}
-            and Protection.of(self.promise, Neighbors.SUBSTITUTE, protection.contributions)
-            == protection
+            promise == self.promise
+            and all(used <= amount for used, amount in spent)
+            and {(column.n, column.contributions) for column in self.means.columns}
+            == {(n, contributions)}
         )
 
     def admit(self, source: Source) -> None:
