@@ -52,7 +52,9 @@ def mean(
     engine: Engine,
     **options: Any,
 ) -> None:
-    """Release the private mean of columns of CSV, Parquet or Arrow FILES.
+    """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """

@@ -107,9 +107,31 @@ def plan_options(command: Command) -> Command:
     return promise_options(command)
 
 
-def data_from(files: tuple[str, ...]) -> str | list[str]:
-    """One file, or several that are read together."""
-    return files[0] if len(files) == 1 else list(files)
+def delimiter_option(command: Command) -> Command:
+    """--delimiter."""
+    option: Callable[[Command], Command] = click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="What separates the cells of CSV files: ';' or tab.  [default: a comma]",
+    )
+    return option(command)
+
+
+def data_from(files: tuple[str, ...], delimiter: str | None = None) -> Any:
+    """One file, several that are read together, or standard input."""
+    from muhat.data.files import csv_data, delimiter_from
+
+    if delimiter is not None:
+        delimiter = delimiter_from("--delimiter", delimiter)
+    if "-" in files:
+        from muhat.data.standard_input import standard_input
+
+        if len(files) > 1:
+            raise InvalidInput("- is standard input, which is read alone: name no other file.")
+        with click.open_file("-", "rb") as stream:
+            return standard_input(stream, delimiter)
+    data = files[0] if len(files) == 1 else list(files)
+    return data if delimiter is None else csv_data(data, delimiter=delimiter)
 
 
 def ledger_options(command: Command) -> Command:

@@ -79,7 +79,9 @@ def quantile(
     engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release private quantiles of columns of CSV, Parquet or Arrow FILES.
+    """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """

@@ -94,7 +94,9 @@ def queries(
     engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release counts of CSV, Parquet or Arrow FILES: tables, ranges, running counts.
+    """Release counts of FILES (CSV, JSON lines, Parquet or Arrow): tables, ranges, running counts.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """

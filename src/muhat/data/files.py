@@ -21,6 +21,9 @@ AnyPath = str | os.PathLike[str]
 
 KINDS = ".csv, .tsv or .jsonl (compressed: .csv.gz, .csv.bz2, .csv.zst), .parquet, .arrow, .feather"
 
+OPEN_FILES = Path("/proc/self/fd")
+"""Where Linux has the open files of a process, also those that have no name."""
+
 _OTHER_KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".jsonl", ".ndjson")
 
 
@@ -28,13 +31,12 @@ _OTHER_KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".jsonl", ".ndj
 class FileData:
     """Files, and how they are to be read where their names do not say it.
 
-    `ending` stands for that of their names; `holder` keeps a file there that has no name.
+    `ending` stands for that of their names.
     """
 
     paths: AnyPath | Sequence[AnyPath]
     delimiter: str | None = None
     ending: str | None = None
-    holder: object = None
 
 
 def csv_data(paths: AnyPath | Sequence[AnyPath], *, delimiter: str = ",") -> FileData:
@@ -112,8 +114,15 @@ class FilesSource(PartitionedSource):
     """Some files with the same columns, read one after another in the order of their paths."""
 
     def __init__(
-        self, files: Sequence[File], columns: Columns, dim: int | None, coders: Coders = ()
+        self,
+        files: Sequence[File],
+        columns: Columns,
+        dim: int | None,
+        coders: Coders,
+        given: FileData,
     ) -> None:
+        # A file without a name is there as long as what was given is.
+        self._given = given
         _refuse_repeated(files)
         first = files[0]
         selection = select(
@@ -180,7 +189,8 @@ def open_files(
             # A list of strings may be data by mistake: say nothing of what is in it.
             if openers.of(path) is None:
                 raise InvalidInput(f"data[{index}] must be a path that ends in {KINDS}.")
-    return FilesSource([_open(path, openers.of(path)) for path in paths], columns, dim, coders)
+    files = [_open(path, openers.of(path)) for path in paths]
+    return FilesSource(files, columns, dim, coders, given)
 
 
 def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
@@ -308,4 +318,6 @@ def _same_fields(first: File, positions: Sequence[int], other: File, coders: Cod
 
 
 def _shown(path: Path) -> str:
+    if path.parent == OPEN_FILES:
+        return "standard input"
     return f"{str(path)!r:.200}"
