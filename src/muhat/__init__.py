@@ -12,7 +12,6 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "MuhatError": "muhat.errors",
     "InvalidInput": "muhat.errors",
     "BudgetExceeded": "muhat.errors",
     "Impossible": "muhat.errors",
@@ -25,7 +24,6 @@ _HOMES = {
     "Neighbors": "muhat.privacy",
     "shuffled": "muhat.privacy",
     "amplified": "muhat.privacy.amplification",
-    "csv_data": "muhat.data.files",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
     "Ellipsoid": "muhat.domains",

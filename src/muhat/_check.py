@@ -84,6 +84,13 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
     )
 
 
+def optional_flag(name: str, value: object) -> bool | None:
+    """True, False or None for "whichever is best", or InvalidInput."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise InvalidInput(f"{name} must be True, False or None; got {type(value).__name__}.")
+
+
 def did_you_mean(name: str, choices: Iterable[str]) -> str:
     """A hint with the nearest of the choices, or an empty string."""
     near = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.5)

@@ -86,7 +86,10 @@ def test_a_mechanism_is_asked_for_by_name(folder):
     fields = run("mean", "d.csv", *LOOSE, *RHO, "--mechanism", "recentring", "--json").stdout
     assert json.loads(fields)["mechanism"] == "recentring"
     plain = ("d.csv", "--bounds", "a=0:9", "--epsilon", "1", "--mechanism", "plain-laplace")
-    assert json.loads(run("mean", *plain, "--json").stdout)["mechanism"] == "plain-laplace"
+    refused = run("mean", *plain, code=2).stderr
+    assert "--missing none" in refused
+    fields = run("mean", *plain, "--missing", "none", "--json").stdout
+    assert json.loads(fields)["mechanism"] == "plain-laplace"
 
 
 def test_too_few_rows_are_used_only_if_one_insists(folder):
@@ -216,17 +219,3 @@ def test_a_release_without_a_value_is_shown_as_it_is(folder, monkeypatch):
 def test_sentences_of_the_library_name_the_options_of_the_shell():
     for python, shell in AS_TYPED.items():
         assert as_typed(f"Use {python}.") == f"Use {shell}."
-
-
-def test_symmetric_records_need_no_magnitude(folder):
-    promise = ("--epsilon", "4", "--delta", "1e-6", "--symmetric", "--moment", "2,2")
-    fields = json.loads(run("mean", "d.csv", "--columns", "a,b", *promise, "--json").stdout)
-    assert fields["mechanism"] == "symmetric"
-    # The noise has a deviation of about 0.1.
-    assert np.allclose(fields["value"], [5, -3], atol=1)
-    told = run("plan", "--dim", "2", "--n", "1000", *promise).stdout
-    assert "Reals(dim=2, magnitude=None)" in told
-    refused = run("mean", "d.csv", *promise, code=2)
-    assert "--symmetric needs --columns A,B,…" in refused.output
-    both = run("mean", "d.csv", "--bounds", "a=0:9", *promise, code=2)
-    assert "--max-bias, --moment and --symmetric are for --magnitude" in both.output

@@ -160,7 +160,13 @@ def test_columns_weights_and_missing_values() -> None:
     exact = frame.dropna()[["b", "a"]].mean().to_numpy()
     assert (np.abs(release.value - exact) < 100 * made.standard_error).all()
     centred = mh.mean(
-        frame, domain=bounds, n=None, privacy=mh.PureDP(epsilon=100), unbiased=True, n_min=4000
+        frame,
+        domain=bounds,
+        n=None,
+        privacy=mh.PureDP(epsilon=100),
+        unbiased=True,
+        n_min=4000,
+        missing="center",
     )
     exact = frame[["b", "a"]].fillna(0.5).mean().to_numpy()
     assert (np.abs(centred.value - exact) < 100 * centred.standard_error).all()

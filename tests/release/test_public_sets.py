@@ -112,4 +112,4 @@ def test_a_bad_set_is_refused(onto, expected):
 
 def test_every_mechanism_for_a_public_domain_is_known_as_one():
     protocols = {"local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"}
-    assert set(PUBLIC_DOMAIN) == {*PURE, *NORMAL, "smooth", *protocols}
+    assert set(PUBLIC_DOMAIN) == {*PURE, *NORMAL, "joint", "ratio", "smooth", *protocols}

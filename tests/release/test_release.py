@@ -247,12 +247,23 @@ def test_named_bounds_follow_the_columns():
         plan.release(frame, columns=["a", "c"])
 
 
-def test_dropped_records_do_not_count_when_n_is_secret():
+def test_dropped_values_do_not_count_when_n_is_secret():
     data = X.copy()
     data[::2, 1] = np.nan
     release = mh.mean(data, domain=BOX, privacy=mh.GDP(mu=5), n=None, missing="drop")
-    assert within(release, BOX.clip(data[1::2]).mean(axis=0), 10)
-    assert release.noise.count < 2100
+    exact = [BOX.clip(rows)[:, j].mean() for j, rows in enumerate((data, data[1::2], data))]
+    assert within(release, exact, 10)
+    assert np.abs(release.recorded.value - [4000, 2000, 4000]).max() < 100
+
+
+def test_dropped_records_do_not_count_in_a_ball_when_n_is_secret():
+    data = X.copy()
+    data[::2, 1] = np.nan
+    ball = mh.Ball(radius=100, dim=3)
+    release = mh.mean(data, domain=ball, privacy=mh.GDP(mu=5), n=None, missing="drop")
+    assert within(release, ball.clip(data[1::2]).mean(axis=0), 10)
+    assert abs(release.recorded.value[0] - 2000) < 100
+    assert "Records with a missing value are left out." in repr(release)
 
 
 def test_no_release_or_plan_carries_data():

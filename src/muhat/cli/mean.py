@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat._text import printable
 from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
     check_rows,
     column_names,
-    ledger_options,
     plan_options,
     promise_from,
     remind_of_ledger,
@@ -22,7 +20,6 @@ from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from muhat.ledger import Ledger
     from muhat.planning.plan import Plan
 
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     "--bounds salary=0:200000 --epsilon 1"
 )
 @click.argument("files", nargs=-1, required=True)
-@ledger_options
+@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
 @click.option(
     "--project",
     multiple=True,
@@ -46,15 +43,13 @@ if TYPE_CHECKING:
 @assumption_options
 def mean(
     files: tuple[str, ...],
-    ledger: Ledger | None,
+    ledger: str | None,
     project: tuple[str, ...],
     as_json: bool,
     engine: Engine,
     **options: Any,
 ) -> None:
-    """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.
-
-    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
+    """Release the private mean of columns of CSV, Parquet or Arrow FILES.
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """
@@ -106,7 +101,7 @@ def _draw(planned: Plan, picture: str) -> None:
         planned.plot().savefig(picture, dpi=150)
     except OSError:
         raise InvalidInput(f"{picture} cannot be written.") from None
-    click.echo(f"Drawn to {printable(picture)}.", err=True)
+    click.echo(f"Drawn to {picture}.", err=True)
 
 
 def _arguments(
@@ -118,7 +113,7 @@ def _arguments(
     n: int | None,
     secret_n: bool,
     p: float,
-    missing: str,
+    missing: str | None,
     contributions: int,
     mechanism: str | None,
     insist: bool,
@@ -132,14 +127,7 @@ def _arguments(
     """The library's arguments for a command's options."""
     check_rows(n, secret_n)
     names = column_names(columns)
-    where = where_from(
-        bounds=bounds,
-        ball=ball,
-        magnitude=magnitude,
-        columns=names,
-        dim=dim,
-        anywhere=assumed["symmetric"],
-    )
+    where = where_from(bounds=bounds, ball=ball, magnitude=magnitude, columns=names, dim=dim)
     return {
         "columns": where.columns,
         "domain": where.domain,

@@ -18,7 +18,13 @@ LEAST_SCALE, MOST_SCALE = -231, 1000
 def fields_of(schema: Any) -> list[Field]:
     """What an Arrow schema offers."""
     return [
-        Field(str(field.name), str(field.type), _width(field.type), is_text(field.type))
+        Field(
+            str(field.name),
+            str(field.type),
+            _width(field.type),
+            is_text(field.type),
+            nullable=_nullable(field),
+        )
         for field in schema
     ]
 
@@ -76,6 +82,15 @@ def _width(kind: Any) -> int:
     if pa.types.is_dictionary(kind):
         return int(_is_number(kind.value_type))
     return int(_is_number(kind))
+
+
+def _nullable(field: Any) -> bool:
+    """Whether the schema allows missing values, in a list of numbers or in any of them."""
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_list(field.type) and field.type.value_field.nullable:
+        return True
+    return bool(field.nullable)
 
 
 def _is_number(kind: Any) -> bool:

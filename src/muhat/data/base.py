@@ -51,6 +51,8 @@ class Source(ABC):
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
+    complete: bool = False
+    """Whether the schema itself says that no value of these columns is missing."""
 
     @property
     def dim(self) -> int:

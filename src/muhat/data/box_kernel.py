@@ -8,7 +8,7 @@ docs/proofs/integers.md has the proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from muhat.data.columns import Column, Decimals, Integers, Mask
 from muhat.data.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps
-from muhat.domains.lattice import BoxLattice
+from muhat.domains.columns_lattice import SQUARE_UNIT
+from muhat.domains.lattice import BoxLattice, ColumnsLattice, round_half_even
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Coordinate:
     center: int
     lower: int
     upper: int
+    absent: int = 0
 
     @cached_property
     def scale_exponent(self) -> int:
@@ -66,6 +68,24 @@ class Coordinate:
         """The centre after scaling."""
         return math.ldexp(float(self.center), self.exponent + self.scale_exponent)
 
+    @cached_property
+    def square_grid(self) -> float:
+        """The step of the squares of q·grid: 2^45·grid², or 2^45 where that is out of range."""
+        return SQUARE_UNIT * (1.0 if self.squares_alone else self.grid**2)
+
+    @property
+    def squares_alone(self) -> bool:
+        """Whether q itself is squared, because (q·grid)² might not be a normal float."""
+        return abs(self.exponent + self.scale_exponent) > 400
+
+    def square(self, rounded: NDArray[np.float64]) -> None:
+        """The magic sums of every value, in place, as those of the squares on their own grid."""
+        np.subtract(rounded, self.magic, out=rounded)
+        if self.squares_alone:
+            np.divide(rounded, self.grid, out=rounded)
+        np.multiply(rounded, rounded, out=rounded)
+        np.add(rounded, 1.5 * 2.0**52 * self.square_grid, out=rounded)
+
     def add_magic(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         """out = the clamped magic sum of every value; not-a-number stays itself."""
         if self.scale_exponent:
@@ -80,45 +100,68 @@ class Coordinate:
 
 
 class BoxKernel:
-    """Puts blocks of records on a box lattice; holds buffers, so one a thread."""
+    """Puts blocks of records on a box lattice; holds buffers, so one a thread.
 
-    absent: Steps | None = None
-    """What a record adds of which nothing is there; None stands for zeros."""
+    With a lattice of columns, squares and numbers of recorded values come after the sums.
+    """
 
-    def __init__(self, lattice: BoxLattice) -> None:
-        self._coordinates = [
-            Coordinate(*parts)
-            for parts in zip(
-                lattice.exponents, lattice.center_units, lattice.lower, lattice.upper, strict=True
-            )
-        ]
+    def __init__(self, lattice: BoxLattice | ColumnsLattice) -> None:
+        columns = lattice if isinstance(lattice, ColumnsLattice) else ColumnsLattice(lattice)
+        box = columns.box
+        absent = box.absent or (0,) * box.dim
+        parts = (box.exponents, box.center_units, box.lower, box.upper, absent)
+        self._coordinates = [Coordinate(*place) for place in zip(*parts, strict=True)]
+        self._squares, self._counts = columns.squares, columns.counts
         self._buffer = np.empty(0)
+
+    @property
+    def absent(self) -> Steps | None:
+        """What a record adds of which nothing is there; None stands for zeros."""
+        places = [coordinate.absent for coordinate in self._coordinates]
+        if not any(places):
+            return None
+        squares = [
+            round_half_even(int(float(place) * float(place)), SQUARE_UNIT) for place in places
+        ] * self._squares
+        return np.array([*places, *squares, *[0] * len(places) * self._counts], np.int64)
 
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
         present = whole_records(columns) if drop else None
-        totals = [
-            signed(int(np.add.reduce(words)) - len(words) * offset)
-            for words, offset in self._words(columns, present)
-        ]
-        return totals, _counted(columns, present)
+        totals, squares, counts = [], [], []
+        for coordinate, column in zip(self._coordinates, columns, strict=True):
+            words, offset, recorded = self._words(coordinate, column, present)
+            totals.append(_total(words, offset))
+            if self._squares:
+                squares.append(_total(*self._squared(coordinate, words, offset)))
+            if self._counts:
+                counts.append(recorded)
+        return [*totals, *squares, *counts], _counted(columns, present)
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
         present = whole_records(columns) if drop else None
-        listed = [words - offset for words, offset in self._words(columns, present)]
-        return np.stack(listed, axis=1)
+        steps, squares, counts = [], [], []
+        for coordinate, column in zip(self._coordinates, columns, strict=True):
+            words, offset, _ = self._words(coordinate, column, present)
+            steps.append(words - offset)
+            if self._squares:
+                squared, start = self._squared(coordinate, words, offset)
+                squares.append(squared - start)
+            if self._counts:
+                counts.append(column.present().astype(np.int64))
+        return np.stack([*steps, *squares, *counts], axis=1)
 
     def _words(
-        self, columns: Sequence[Column], present: Mask | None
-    ) -> Iterator[tuple[Steps, int]]:
-        """Words and an offset a coordinate: q = word − offset. Valid until the next is taken."""
-        for coordinate, column in zip(self._coordinates, columns, strict=True):
-            words, offset = self._encode(coordinate, column)
-            kept = column.present() if present is None else present
-            if not kept.all():
-                words[~kept] = offset
-            yield words, offset
+        self, coordinate: Coordinate, column: Column, present: Mask | None
+    ) -> tuple[Steps, int, int]:
+        """Words and an offset, q = word − offset, valid until the next; values recorded."""
+        words, offset = self._encode(coordinate, column)
+        kept = column.present() if present is None else present
+        recorded = int(np.count_nonzero(kept))
+        if recorded < len(words):
+            words[~kept] = offset + coordinate.absent
+        return words, offset, recorded
 
     def _encode(self, coordinate: Coordinate, column: Column) -> tuple[Steps, int]:
         place = (coordinate.exponent, coordinate.center, coordinate.lower, coordinate.upper)
@@ -132,6 +175,21 @@ class BoxKernel:
         rounded = self._buffer[: len(values)]
         coordinate.add_magic(values, rounded)
         return rounded.view(np.int64), coordinate.bits
+
+    @staticmethod
+    def _squared(coordinate: Coordinate, words: Steps, offset: int) -> tuple[Steps, int]:
+        """The squares as words and an offset, in the place of the words."""
+        rounded = words.view(np.float64)
+        if not offset:
+            # Whole numbers came without a magic add; as floats they are exact.
+            rounded = words.astype(np.float64) * coordinate.grid + coordinate.magic
+        coordinate.square(rounded)
+        magic = np.float64(1.5 * 2.0**52 * coordinate.square_grid)
+        return rounded.view(np.int64), int(magic.view(np.int64))
+
+
+def _total(words: Steps, offset: int) -> int:
+    return signed(int(np.add.reduce(words)) - len(words) * offset)
 
 
 def signed(value: int) -> int:

@@ -26,7 +26,7 @@ from muhat.data.engine import read_once
 from muhat.data.selection import column_names
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
-from muhat.domains.lattice import BoxLattice
+from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
 from muhat.workloads.cells import product, writable
 
@@ -82,13 +82,14 @@ class GroupSource:
 
     def sums(
         self,
-        lattice: BoxLattice,
+        lattice: BoxLattice | ColumnsLattice,
         *,
         missing: str = "center",
         show_progress: bool = True,
         threads: int | None = None,
     ) -> GroupSums:
-        """One pass over the data. With missing="drop" incomplete records are in no group.
+        """One pass over the data. With missing="drop" incomplete records are in no group; on a
+        lattice of columns every column counts its own values instead.
 
         Raises DataChanged and SourceFailed as `exact_sums` does.
         """
@@ -169,7 +170,11 @@ class _GroupAccumulator:
     """Sums the integers of records by group, for one thread."""
 
     def __init__(
-        self, lattice: BoxLattice, coders: Sequence[Coder], groups: int, drop: bool
+        self,
+        lattice: BoxLattice | ColumnsLattice,
+        coders: Sequence[Coder],
+        groups: int,
+        drop: bool,
     ) -> None:
         self._kernel = BoxKernel(lattice)
         self._sizes = [coder.size for coder in coders]

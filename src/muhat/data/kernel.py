@@ -26,6 +26,7 @@ from muhat.data.states import Numbers, joined
 from muhat.data.tiles import transposed
 from muhat.domains.lattice import (
     BallLattice,
+    ColumnsLattice,
     ImageLattice,
     Lattice,
     MomentLattice,
@@ -120,6 +121,8 @@ def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> 
 def _kernel(lattice: Lattice) -> PartKernel:
     if isinstance(lattice, ProductLattice):
         return ProductKernel(lattice, _part_kernel)
+    if isinstance(lattice, ColumnsLattice):
+        return BoxKernel(lattice)
     return _part_kernel(lattice)
 
 
@@ -142,7 +145,7 @@ def _width(lattice: Lattice) -> int:
     """Floats a record has on its way; cells are only counted."""
     if isinstance(lattice, ProductLattice):
         return sum(_width(part) for part in lattice.parts)
-    if isinstance(lattice, PointsLattice):
+    if isinstance(lattice, PointsLattice | ColumnsLattice):
         return lattice.record_dim
     return max(lattice.record_dim, lattice.dim)
 

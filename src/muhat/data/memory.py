@@ -35,9 +35,12 @@ class MemorySource(PartitionedSource):
         types: tuple[str, ...],
         length: Callable[[], int],
         read: Reader,
+        *,
+        complete: bool = False,
     ) -> None:
         self.columns = columns
         self.types = types
+        self.complete = complete
         self._length = length
         self._opened_with = length()
         self._read = read

@@ -24,13 +24,15 @@ Coders = Sequence["Coder | None"]
 class Field:
     """A column that a source has. `width` is its number of coordinates, 0 if not numeric.
 
-    `is_text` where it holds text, or anything that is told apart one value at a time.
+    `is_text` where it holds text, or anything that is told apart one value at a time;
+    `nullable` unless the schema says that no value is missing.
     """
 
     name: str
     type: str
     width: int
     is_text: bool = False
+    nullable: bool = True
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Selection:
     """The chosen columns by position, and the coordinates they make up.
 
     `coders` has one entry a position: what makes codes of the column, None for numbers.
+    `complete` if the schema says of all of them that no value is missing.
     """
 
     positions: tuple[int, ...]
     columns: tuple[str, ...]
     types: tuple[str, ...]
     coders: Coders
+    complete: bool
 
 
 def column_names(columns: object) -> Columns:
@@ -164,7 +168,8 @@ def _selection(fields: Sequence[Field], positions: Sequence[int], coders: Coders
             [f"{field.name}[{part}]" for part in range(field.width)] if several else [field.name]
         )
         types += [field.type] * field.width
-    return Selection(tuple(positions), tuple(columns), tuple(types), coders)
+    complete = not any(fields[index].nullable for index in positions)
+    return Selection(tuple(positions), tuple(columns), tuple(types), coders, complete)
 
 
 def _listed(columns: object) -> list[object] | None:

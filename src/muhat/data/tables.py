@@ -34,7 +34,11 @@ def open_table(
             yield batch_of(part.columns, selection.coders)
 
     return MemorySource(
-        selection.columns, selection.types, length or (lambda: int(chosen.num_rows)), read
+        selection.columns,
+        selection.types,
+        length or (lambda: int(chosen.num_rows)),
+        read,
+        complete=selection.complete,
     )
 
 
@@ -109,6 +113,7 @@ class StreamSource(PartitionedSource):
             raise InvalidInput("data must offer the same columns every time it is read.")
         selection = select(fields_of(schema), columns, dim, coders=coders)
         self.columns, self.types = selection.columns, selection.types
+        self.complete = selection.complete
         self._positions, self._coders = selection.positions, selection.coders
         self._rows: int | None = None
 

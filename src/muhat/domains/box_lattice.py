@@ -28,7 +28,8 @@ class BoxLattice:
     Every coordinate has its own grid 2^exponent, fine enough that the farther end is between
     2^44 and 2^45 steps away from the centre, and a centre that is a whole multiple of the grid
     (`center_units`), so integers and short binary fractions are kept without any error. A
-    coordinate of zero width has lower = upper = 0.
+    coordinate of zero width has lower = upper = 0. `absent` is what a missing value becomes,
+    within ±2^45 but not necessarily between the ends; left out it is 0, the centre.
 
     >>> lattice = BoxLattice.around([0.0], [1.0])
     >>> lattice.exponents, lattice.center, lattice.upper == (2**45,)
@@ -39,18 +40,22 @@ class BoxLattice:
     center_units: tuple[int, ...]
     lower: tuple[int, ...]
     upper: tuple[int, ...]
+    absent: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        lengths = {
-            len(part) for part in (self.exponents, self.center_units, self.lower, self.upper)
-        }
+        absents = self.absent or (0,) * self.dim
+        parts = (self.exponents, self.center_units, self.lower, self.upper, absents)
+        lengths = {len(part) for part in parts}
         if lengths == {0} or len(lengths) != 1:
             raise InvalidInput("a box lattice needs one exponent, centre and range a coordinate.")
-        for low, high in zip(self.lower, self.upper, strict=True):
-            if not -(1 << BITS) <= low <= 0 <= high <= 1 << BITS:
+        for low, high, absent in zip(self.lower, self.upper, absents, strict=True):
+            inside = self.absent is not None or low <= 0 <= high
+            if not -(1 << BITS) <= low <= high <= 1 << BITS or not inside:
                 raise InvalidInput(
                     "lattice bounds must satisfy -2^45 <= lower <= 0 <= upper <= 2^45."
                 )
+            if abs(absent) > 1 << BITS:
+                raise InvalidInput("what a missing value becomes must lie within ±2^45.")
 
     @classmethod
     def around(
@@ -80,6 +85,34 @@ class BoxLattice:
         exponents, centers, lower_units, upper_units = zip(*parts, strict=True)
         return cls(exponents, centers, lower_units, upper_units)
 
+    @classmethod
+    def with_zero(cls, lower: Iterable[Number], upper: Iterable[Number]) -> BoxLattice:
+        """The lattice of records clipped to [lower, upper] of which a missing value counts as 0.
+
+        The centre is the middle of the interval that holds both, so that neither is far from it.
+
+        >>> lattice = BoxLattice.with_zero([1.0], [2.0])
+        >>> lattice.center, lattice.lower, lattice.absent == (-(2**45),)
+        ((1.0,), (0,), True)
+        """
+        lows = [_exact("lower", value) for value in lower]
+        highs = [_exact("upper", value) for value in upper]
+        both = cls.around(
+            [min(low, Fraction(0)) for low in lows], [max(x, Fraction(0)) for x in highs]
+        )
+        places = list(zip(both.exponents, both.center_units, strict=True))
+
+        def steps(ends: list[Fraction]) -> tuple[int, ...]:
+            return tuple(_steps(end, e) - c for end, (e, c) in zip(ends, places, strict=True))
+
+        return cls(
+            both.exponents,
+            both.center_units,
+            tuple(map(max, steps(lows), both.lower)),
+            tuple(map(min, steps(highs), both.upper)),
+            tuple(-center for center in both.center_units),
+        )
+
     @property
     def dim(self) -> int:
         """The number of coordinates."""
@@ -105,18 +138,28 @@ class BoxLattice:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """upper − lower: how far one record can move a coordinate, in steps."""
-        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+        """How far one record can move a coordinate, in steps: upper − lower if none is absent."""
+        absent = self.absent or self.lower
+        ends = zip(self.lower, self.upper, absent, strict=True)
+        return tuple(max(high, place) - min(low, place) for low, high, place in ends)
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The largest integer of every coordinate, in size."""
+        absent = self.absent or self.lower
+        ends = zip(self.lower, self.upper, absent, strict=True)
+        return tuple(max(-low, high, abs(place)) for low, high, place in ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Integers only, so that a digest of it is stable."""
-        return {
+        fields = {
             "kind": "box",
             "exponents": list(self.exponents),
             "center_units": list(self.center_units),
             "lower": list(self.lower),
             "upper": list(self.upper),
         }
+        return fields if self.absent is None else {**fields, "absent": list(self.absent)}
 
 
 def round_half_even(numerator: int, denominator: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.box_lattice import BoxLattice, round_half_even
 from muhat.domains.clips import Clip, GaugeClip, LiftClip
+from muhat.domains.columns_lattice import ColumnsLattice
 from muhat.domains.image_lattice import ImageLattice
 from muhat.domains.lattice_gauges import (
     BlockGauge,
@@ -27,6 +28,7 @@ __all__ = [
     "BlockGauge",
     "BoxLattice",
     "Clip",
+    "ColumnsLattice",
     "EllipsoidGauge",
     "Gauge",
     "GaugeClip",
@@ -43,4 +45,4 @@ __all__ = [
     "round_half_even",
 ]
 
-Lattice = PartLattice | ProductLattice
+Lattice = PartLattice | ProductLattice | ColumnsLattice

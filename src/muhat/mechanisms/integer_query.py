@@ -12,10 +12,10 @@ neighbours differ by at most ‖B·(S − S')‖/2^t + ‖(1, …, 1)‖ in any 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from muhat.domains.lattice import (
     BallLattice,
@@ -31,6 +31,20 @@ from muhat.privacy import Neighbors
 
 Lattice = BoxLattice | BallLattice | SimplexLattice | ImageLattice | MomentLattice
 """The lattices whose sums are multiplied by a diagonal B."""
+
+
+class HasSensitivity(Protocol):
+    """A query, as far as its promise is concerned."""
+
+    @property
+    def rows(self) -> int:
+        """The number of integers released."""
+
+    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
+        """How far neighbours can be apart."""
+
+
+Measured = TypeVar("Measured", bound=HasSensitivity)
 
 PRECISION_BITS = 50
 """The smallest multiplier has at least this many bits: B is off by less than 2^−50."""
@@ -65,6 +79,11 @@ class IntegerQuery:
     def rows(self) -> int:
         """r, the number of integers released."""
         return len(self.row_multipliers)
+
+    @property
+    def sum_rows(self) -> int:
+        """How many of the rows are sums of values: the first ones."""
+        return 0 if self.lattice is None else self.rows
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
@@ -145,8 +164,8 @@ class IntegerQuery:
                 moved = [_corner_reach(self, norm, replaced)]
             case MomentLattice():
                 moved = [_moment_reach(self, norm, replaced)]
-        reach = Fraction(contributions * _norm_up(moved, norm), 1 << self.fraction_bits)
-        return reach + _norm_up([1] * self.rows, norm)
+        reach = Fraction(contributions * norm_up(moved, norm), 1 << self.fraction_bits)
+        return reach + norm_up([1] * self.rows, norm)
 
 
 def fit(
@@ -164,10 +183,29 @@ def fit(
     `proportions` has an entry a multiplier. The sensitivity of the result, in units of the noise
     (2^54), is at most √strength_squared: μ for normal noise, ε for pure.
     """
+
+    def query(multipliers: Sequence[int], bits: int) -> IntegerQuery:
+        return IntegerQuery(lattice, tuple(multipliers), bits, from_zero)
+
+    return scaled_to(query, proportions, norm, neighbors, strength_squared, contributions)
+
+
+def scaled_to(
+    query: Callable[[Sequence[int], int], Measured],
+    proportions: Sequence[float],
+    norm: float,
+    neighbors: Neighbors,
+    strength_squared: Fraction,
+    contributions: int,
+) -> Measured:
+    """The query with multipliers in these proportions that is as large as the promise allows.
+
+    `query` makes it of multipliers and fractional bits.
+    """
     least = Fraction(min(proportions))
     relative = [int(Fraction(x) / least * (1 << 60)) for x in proportions]
-    trial = IntegerQuery(lattice, tuple(relative), 0, from_zero)
-    slack = _norm_up([1] * trial.rows, norm)
+    trial = query(relative, 0)
+    slack = norm_up([1] * trial.rows, norm)
     reach = math.ceil(trial.sensitivity(norm, neighbors, contributions)) - slack
     # 2^60·√strength·2^(54+t)/reach, the least multiplier, must have PRECISION_BITS bits.
     bits = PRECISION_BITS + 2 - 60 - FRACTION_BITS + math.log2(reach) - _log2(strength_squared) / 2
@@ -176,7 +214,7 @@ def fit(
     if room < slack << (t + 20):
         # Below this the rounding of v would cost more than a millionth of the noise.
         raise InvalidInput(TOO_STRONG)
-    return IntegerQuery(lattice, tuple(x * room // reach for x in relative), t, from_zero)
+    return query([x * room // reach for x in relative], t)
 
 
 def _box_extents(lattice: BoxLattice, replaced: bool, from_zero: bool) -> list[int]:
@@ -200,10 +238,10 @@ def _corner_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
     assert isinstance(lattice, SimplexLattice)
     m, size = lattice.corners, query.multipliers[0] * lattice.total
     if replaced:
-        return _norm_up([m * size] * 2, norm)
+        return norm_up([m * size] * 2, norm)
     if query.from_zero:
         return m * size
-    return _norm_up([(m - 1) * size, *[size] * (m - 1)], norm)
+    return norm_up([(m - 1) * size, *[size] * (m - 1)], norm)
 
 
 def _moment_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
@@ -220,7 +258,7 @@ def _moment_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
     return query.multipliers[0] * (exact + rounding * (2 if replaced else 1))
 
 
-def _norm_up(values: Sequence[int], norm: float) -> int:
+def norm_up(values: Sequence[int], norm: float) -> int:
     """The ℓ₁, ℓ₂ or ℓ_∞ norm of integers ≥ 0, rounded up."""
     if norm == 1:
         return sum(values)

@@ -33,10 +33,15 @@ def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Re
         raise InvalidInput(
             "laplace with optimised scales is for a Box or a Simplex; use 'plain-laplace'."
         )
-    sides = weights * body.shape.half_widths
-    power = 0.0 if np.isinf(p) else 1 / (p + 1)
-    scales = (sides / sides.max()) ** power / weights
+    scales = best_scales(body.shape.half_widths, p, weights)
     return calibrated("laplace", LAWS["laplace"], body.scaled(scales), protection)
+
+
+def best_scales(half_widths: Vector, p: float, weights: Vector) -> Vector:
+    """b_j ∝ w_j^{1/(p+1)} in the weighted sides w, up to a factor."""
+    sides = weights * half_widths
+    power = 0.0 if np.isinf(p) else 1 / (p + 1)
+    return np.asarray((sides / sides.max()) ** power / weights)
 
 
 def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:

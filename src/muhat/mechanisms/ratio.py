@@ -1,44 +1,50 @@
-"""A mean as the ratio of a noisy sum and a noisy count, with Fieller's interval.
+"""Means as ratios of noisy sums and noisy counts, with Fieller's intervals.
 
 A ratio has no moments, so its standard error is the asymptotic one, and infinite when the noisy
 count is below five of its standard deviations. The interval is exact whatever the count: for the
-true mean τ of one coordinate, A − τ·N̂ is centred noise of scale √(σ_A² + τ²σ_N²), so
+true mean τ of one coordinate, A − τ·N̂ is noise alone, σ_A·z₁ − τσ_N·z₂, so
 
-    |A − τ·N̂| ≤ z·√(σ_A² + τ²σ_N²)
+    |A − τ·N̂| ≤ q(σ_A, τσ_N),   q the quantile of |σ_A·z₁ + τσ_N·z₂|,
 
-has the confidence of z; solved for τ that is an interval if N̂ > z·σ_N, and says nothing
-otherwise (then the interval is the whole domain).
+has the confidence of q; solved for τ that is an interval if N̂ > q(0, σ_N), and says nothing
+otherwise (then the interval is the whole domain). For a population sampling adds to q.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.noise.pairs import pair_tail
 from muhat.noise.spread import Spread, check_covariance_size
 
 Floats = NDArray[np.float64]
 
 FEWEST_DEVIATIONS = 5
 
+_HALVINGS = 48
+"""Ends are found to this many bits of the domain, and rounded outwards."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """A/N̂ from the noisy sum A, of shape (d,), and the noisy count N̂.
+    """A/N̂ from the noisy sums A, of shape (d,), and noisy counts N̂: one a column, or one for all.
 
-    A is measured from a point c of the domain, the answers from the domain's centre: `shift`, of
-    shape (d,), is c as seen from there, and [`lower`, `upper`] what the domain covers.
-    `sum_spread` and `count_scale` describe the noise.
+    `count` and `count_scale` have the shape (d,) or (1,). A is measured from a point c of the
+    domain, the answers from the domain's centre: `shift`, of shape (d,), is c as seen from there,
+    and [`lower`, `upper`] what the domain covers. `sum_spread` and `count_scale` describe the
+    noise.
     """
 
     sums: Floats
-    count: float
+    count: Floats
     sum_spread: Spread
-    count_scale: float
+    count_scale: Floats
     lower: Floats
     upper: Floats
     shift: Floats
@@ -50,7 +56,7 @@ class Ratio:
 
     @property
     def _ratio(self) -> Floats:
-        return self.sums / max(self.count, 1.0)
+        return self.sums / np.maximum(self.count, 1.0)
 
     @property
     def _inside(self) -> Floats:
@@ -58,56 +64,103 @@ class Ratio:
         return np.clip(self._ratio, self.lower - self.shift, self.upper - self.shift)
 
     @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
+
+    @property
+    def count_error(self) -> Floats:
+        """The standard deviation of the noise on the counts, of their shape."""
+        return self.count_scale * self._deviation
+
+    @property
     def standard_error(self) -> Floats:
         """√(σ_A² + τ̂²σ_N²)/N̂, or infinity when the count cannot be told from zero."""
-        variance = math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
-        if self._is_hopeless():
-            return np.full(len(self.sums), math.inf)
         scale = np.hypot(self.sum_spread.scales, self._inside * self.count_scale)
-        return np.asarray(scale * variance / self.count)
+        known = scale * self._deviation / np.maximum(self.count, 1e-300)
+        return np.asarray(np.where(self._is_hopeless(), math.inf, known))
 
     @property
     def covariance(self) -> Floats:
         """The asymptotic covariance, of shape (d, d)."""
         check_covariance_size(len(self.sums))
-        if self._is_hopeless():
-            return np.diag(np.full(len(self.sums), math.inf))
+        if self._is_hopeless().any():
+            return np.diag(self.standard_error**2)
         mean = self._inside
-        variance = self.sum_spread.law.variance(self.sum_spread.rows) * self.count_scale**2
-        return np.asarray(
-            (self.sum_spread.covariance + variance * np.outer(mean, mean)) / self.count**2
+        # One count for all columns moves them together, counts of their own do not.
+        together = np.outer(mean, mean) if len(self.count) == 1 else np.diag(mean**2)
+        noise = self.sum_spread.covariance + self.count_error**2 * together
+        return np.asarray(noise / self.count[:, None] / self.count)
+
+    def is_empty(self, confidence: float) -> NDArray[np.bool_]:
+        """Where the count may be that of no values at all, of shape (d,)."""
+        spread = self.sum_spread
+        least = spread.law.quantile(confidence, spread.rows) * self.count_scale
+        return np.broadcast_to(self.count <= least, self.sums.shape)
+
+    def interval(
+        self, confidence: float, *, joint: bool, sampling: Floats | float = 0.0
+    ) -> tuple[Floats, Floats]:
+        """The interval for the mean, as seen from the domain's centre and within it.
+
+        `sampling` is what a draw of the records may add to A − τ·N̂, independent of the noise.
+        """
+        find = self._fieller if self.sum_spread.law.elliptic else self._searched
+        lower, upper = find(confidence, joint, np.broadcast_to(sampling, self.sums.shape))
+        return (
+            np.clip(self.shift + lower, self.lower, self.upper),
+            np.clip(self.shift + upper, self.lower, self.upper),
         )
 
-    def interval(self, confidence: float, *, joint: bool) -> tuple[Floats, Floats]:
-        """Fieller's interval for the mean, as seen from the domain's centre and within it."""
+    def _fieller(self, confidence: float, joint: bool, sampling: Floats) -> tuple[Floats, Floats]:
+        """Where the noise of every combination has one law: the roots of a quadratic."""
         spread = self.sum_spread
         z = spread.law.quantile(confidence, spread.rows, joint=joint)
-        a, sum_scale, count_scale = self.sums, spread.scales, self.count_scale
-        if self.count <= z * count_scale:
-            return self.lower.copy(), self.upper.copy()
-        scale = self.count**2 - (z * count_scale) ** 2
+        a, n, count_scale = self.sums, self.count, self.count_scale
+        sum_scale = np.hypot(spread.scales, sampling / z)
+        known = n > z * count_scale
+        scale = np.where(known, n**2 - (z * count_scale) ** 2, 1.0)
         root = z * np.sqrt(
             np.maximum(
-                (sum_scale * self.count) ** 2
-                + (count_scale * a) ** 2
-                - (z * sum_scale * count_scale) ** 2,
+                (sum_scale * n) ** 2 + (count_scale * a) ** 2 - (z * sum_scale * count_scale) ** 2,
                 0.0,
             )
         )
-        ends = [self.shift + (a * self.count + side * root) / scale for side in (-1, 1)]
-        return np.clip(ends[0], self.lower, self.upper), np.clip(ends[1], self.lower, self.upper)
+        return (
+            np.where(known, (a * n - root) / scale, -math.inf),
+            np.where(known, (a * n + root) / scale, math.inf),
+        )
 
-    def _is_hopeless(self) -> bool:
-        deviation = self.count_scale * math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
-        return self.count < FEWEST_DEVIATIONS * deviation
+    def _searched(self, confidence: float, joint: bool, sampling: Floats) -> tuple[Floats, Floats]:
+        """Other noise: q is convex in τ and grows by at most q(0, σ_N) < N̂, so halving finds it.
+
+        Simultaneously by Bonferroni's inequality.
+        """
+        spread, count = self.sum_spread, np.broadcast_to(self.count, self.sums.shape)
+        miss = (1 - confidence) / (len(self.sums) if joint else 1)
+
+        def too_far(tau: Floats) -> NDArray[np.bool_]:
+            reach = np.sqrt(np.maximum((self.sums - tau * count) ** 2 - sampling**2, 0.0))
+            scales = spread.scales, tau * self.count_scale
+            return pair_tail(spread.law, reach, *scales, spread.rows) < miss
+
+        middle = self.sums / np.where(count > 0, count, 1.0)
+        empty = self.is_empty(1 - miss)
+        lowest = np.minimum(self.lower - self.shift, middle)
+        highest = np.maximum(self.upper - self.shift, middle)
+        lower, upper = _last_inside(too_far, middle, np.stack([lowest, highest]))
+        return np.where(empty, -math.inf, lower), np.where(empty, math.inf, upper)
+
+    def _is_hopeless(self) -> NDArray[np.bool_]:
+        few = self.count < FEWEST_DEVIATIONS * self.count_error
+        return np.broadcast_to(few, self.sums.shape)
 
     def to_dict(self) -> dict[str, Any]:
-        """The ratio as JSON: all of it has been released."""
+        """The ratio as JSON: all of it has been released. One count is a number, several a list."""
         fields = {
             "sums": self.sums.tolist(),
-            "count": self.count,
+            "count": _one_or_more(self.count),
             "sum_spread": self.sum_spread.to_dict(),
-            "count_scale": self.count_scale,
+            "count_scale": _one_or_more(self.count_scale),
         }
         if not self.shift.any() and (self.lower == -self.upper).all():
             return {**fields, "reach": self.upper.tolist()}
@@ -126,10 +179,29 @@ class Ratio:
             )
         return cls(
             np.array(fields["sums"], np.float64),
-            float(fields["count"]),
+            np.atleast_1d(np.array(fields["count"], np.float64)),
             Spread.from_dict(fields["sum_spread"]),
-            float(fields["count_scale"]),
+            np.atleast_1d(np.array(fields["count_scale"], np.float64)),
             lower,
             upper,
             shift,
         )
+
+
+def _last_inside(
+    too_far: Callable[[Floats], NDArray[np.bool_]], start: Floats, ends: Floats
+) -> Floats:
+    """The last point from `start` to each of the ends that is not too far, rounded outwards.
+
+    `ends` has shape (2, d); an end that is not too far itself is that point.
+    """
+    inside, outside, beyond = np.broadcast_to(start, ends.shape), ends, too_far(ends)
+    for _ in range(_HALVINGS):
+        middle = inside + (outside - inside) / 2
+        far = too_far(middle)
+        outside, inside = np.where(far, middle, outside), np.where(far, inside, middle)
+    return np.where(beyond, outside, ends)
+
+
+def _one_or_more(values: Floats) -> float | list[float]:
+    return float(values[0]) if len(values) == 1 else list(values.tolist())

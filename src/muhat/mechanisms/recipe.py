@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
+from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared, pure_within
 
 Floats = NDArray[np.float64]
@@ -71,7 +73,7 @@ class Recipe:
 
     name: str
     law: Law
-    query: PartQuery | BlockQuery
+    query: PartQuery | BlockQuery | ColumnsQuery
     protection: Protection
     transform: Floats | None = None
     center: Floats | None = None
@@ -83,9 +85,8 @@ class Recipe:
         self.protection.check(self.law, moved)
 
     def run(self, totals: Sequence[int], count: int) -> list[Fraction]:
-        """The noisy sums in the lattice's coordinates, the noisy count last if it is released."""
-        # A domain of one point has no rows.
-        noise = self.law.sample(self.query.rows) if self.query.rows else ()
+        """The noisy rows in the lattice's coordinates: sums, squares and counts if released."""
+        noise = self.law.sample(self.query.rows)
         answer = self.query.answer(totals, count)
         return [
             (value + int(shift)) * unit
@@ -99,9 +100,8 @@ class Recipe:
 
     @property
     def sum_scales(self) -> Floats:
-        """The noise's scale in each row of the sums, without the count."""
-        counted = self.query.count_multiplier is not None
-        return self.row_scales[:-1] if counted else self.row_scales
+        """The noise's scale in each row of the sums, without squares and counts."""
+        return self.row_scales[: self.query.sum_rows]
 
     @cached_property
     def factor(self) -> Floats | None:
@@ -116,6 +116,12 @@ class Recipe:
         if self.factor is not None:
             return np.asarray(np.linalg.norm(self.factor, axis=1))
         return self.sum_scales if self.transform is None else self.sum_scales * self.transform
+
+    @property
+    def sum_spread(self) -> Spread:
+        """The noise on the sums, in the domain's coordinates."""
+        rows = self.query.sum_rows if self.law.independent else self.query.rows
+        return Spread(self.law, rows, self.scales, self.factor)
 
     def to_domain(self, coordinates: Sequence[Fraction]) -> Floats:
         """A vector of the lattice's coordinates in the domain's, relative to the centre."""

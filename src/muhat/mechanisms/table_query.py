@@ -50,6 +50,11 @@ class TableQuery:
         """r, the number of integers released."""
         return int(self.table.shape[1])
 
+    @property
+    def sum_rows(self) -> int:
+        """How many of the rows are sums of values: all."""
+        return self.rows
+
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the number of records in every cell, or the sums of shares."""
         bits = 0

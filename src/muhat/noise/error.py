@@ -26,21 +26,19 @@ LARGEST_QUADRATURE_ORDER = 128.0
 
 
 def root_mean_square(
-    law: Law, scales: Floats, factor: Floats | None, p: float
+    law: Law, scales: Floats, factor: Floats | None, p: float, rows: int | None = None
 ) -> tuple[float, str]:
     """(E‖z‖_p²)^½ and how it was found: "exact", "quadrature", "bound" or "monte carlo".
 
     `scales`, of shape (d,), are the coordinates' scales; `factor`, of shape (d, k), is given if
-    the coordinates are correlated, and then the law must be built on normals.
+    the coordinates are correlated, and then the law must be built on normals. The coordinates may
+    be some of `rows` that have noise together.
     """
-    if not scales.any():
-        return 0.0, "exact"
-    dim = len(scales) if factor is None else factor.shape[1]
+    dim = rows or (len(scales) if factor is None else factor.shape[1])
     if p == 2:
         return float(np.linalg.norm(scales)) * math.sqrt(law.variance(dim)), "exact"
     mixing = math.sqrt(law.mixing(dim))
     if factor is None:
-        scales = scales[scales > 0]
         if LARGEST_QUADRATURE_ORDER < p < math.inf:
             # ‖z‖_p ≤ d^{1/p}·‖z‖_∞, within 6 % at d = 1000.
             bound = _independent(law.marginal, scales, math.inf) * len(scales) ** (1 / p)

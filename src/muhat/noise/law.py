@@ -29,6 +29,10 @@ class Law(ABC):
     is_pure: ClassVar[bool] = True
     sensitivity_norm: ClassVar[float]
     marginal: ClassVar[str]
+    independent: ClassVar[bool] = False
+    """Whether the coordinates are independent, so that others beside them change nothing."""
+    elliptic: ClassVar[bool] = False
+    """Whether every combination of coordinates has the law of one, up to its scale."""
 
     @abstractmethod
     def sample(self, dim: int) -> Integers:
@@ -60,6 +64,8 @@ class Normal(Law):
 
     name = "normal"
     is_pure = False
+    independent = True
+    elliptic = True
     sensitivity_norm = 2.0
     marginal = "normal"
 
@@ -86,6 +92,7 @@ class Laplace(Law):
     """Independent standard Laplace variables: purely s-private for ℓ₁ sensitivity s."""
 
     name = "laplace"
+    independent = True
     sensitivity_norm = 1.0
     marginal = "laplace"
 
@@ -114,6 +121,7 @@ class EuclideanNorm(Law):
     """
 
     name = "euclidean-norm"
+    elliptic = True
     sensitivity_norm = 2.0
     marginal = "normal"
 

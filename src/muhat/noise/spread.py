@@ -55,7 +55,7 @@ class Spread:
 
     def root_mean_square(self, p: float) -> tuple[float, str]:
         """(E‖noise‖_p²)^½, and how it was found."""
-        return root_mean_square(self.law, self.scales, self.factor, p)
+        return root_mean_square(self.law, self.scales, self.factor, p, self.rows)
 
     def half_widths(self, confidence: float, *, joint: bool) -> Floats:
         """Half the length of a symmetric interval a coordinate, of shape (d,)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat._text import joined
 from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.release.display import certificate_lines, page, shortened, significant, table
 
@@ -24,7 +23,7 @@ MECHANISMS = {
 
 def plan_text(plan: Plan) -> str:
     """A plan for the terminal."""
-    return joined([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
+    return "\n".join([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
 
 
 def plan_html(plan: Plan) -> str:
@@ -67,6 +66,14 @@ def relation_in_words(neighbors: Neighbors, contributions: int) -> str:
 def plan_rows(plan: Plan) -> list[list[str]]:
     """The expected errors, a line a column."""
     names = plan.columns or [str(index) for index in range(plan.dim)]
+    if plan.counts_columns and plan.n is not None and plan.statistic == "mean":
+        assert plan.domain is not None
+        rows = [["column", "error in the middle", "error at the bounds"]]
+        halves = plan.domain.half_widths
+        middle, ends = (plan.standard_error_at(plan.n, at * halves) for at in (0.0, 1.0))
+        for name, least, most in zip(names, middle, ends, strict=True):
+            rows.append([name, significant(least), significant(most)])
+        return shortened(rows)
     if plan.standard_error is None:
         rows = [["number of records", "error at the worst mean"]]
         for records in (100, 1_000, 10_000, 100_000, 1_000_000):
@@ -80,7 +87,7 @@ def plan_rows(plan: Plan) -> list[list[str]]:
 
 def plan_notes(plan: Plan) -> list[str]:
     """The certificate, the alternatives and the assumptions."""
-    lines = [] if plan.mechanism == "ratio" else certificate_lines(plan.certificate)
+    lines = [] if plan.is_ratio and plan.n is None else certificate_lines(plan.certificate)
     if plan.alternatives:
         others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
         lines.append(f"Other mechanisms would have had the error: {others}.")

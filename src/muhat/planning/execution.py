@@ -1,33 +1,24 @@
 """Carries a plan out: check, count, charge, read, add the noise, and say what came out.
 
-The order is the point. The ledger approves first, from the promise alone; then metadata are
-checked; if n is public the rows are counted, and the only outcome is equal or not; then the ledger
-is charged; then values are read.
+The order is the point. Arguments and metadata are checked first; if n is public the rows are
+counted, and the only outcome is equal or not; then the ledger is charged; then values are read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from muhat.domains.hull import nearest_in_hull
-from muhat.domains.lattice import BoxLattice, Lattice, PointsLattice
+from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.ledger import Approval, charged
-from muhat.mechanisms.ratio import Ratio
-from muhat.noise.spread import Spread
+from muhat.ledger import Ledger, charged
+from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
-
-Floats = NDArray[np.float64]
 
 
 def open_records(plan: Plan, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
@@ -65,23 +56,23 @@ def check_count(plan: Plan, source: Source) -> None:
         )
 
 
-def carry_out(plan: Plan, source: Source, approval: Approval | None) -> Release:
+def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
     """Charge, read, add the noise. A failure after the charge keeps the charge."""
     # Whatever can fail without the data fails before the charge.
     certificate, digest = plan.certificate, plan.digest
     if certificate is not None and not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
     # A domain of one point has one answer, which costs nothing.
-    paid = approval if plan.recipe.query.rows else None
+    account = ledger if plan.recipe.query.rows else None
     note = note_of(plan.statistic, source.columns)
-    head = charged(paid, digest, note)
+    head = charged(account, plan.privacy, plan.neighbors, digest, note)
     totals, rows = _sums(plan, source)
     if plan.n is not None and rows != plan.n:
         raise DataChanged("the number of rows changed between counting and reading.")
-    value, noise = answer(plan, plan.recipe.run(totals, rows))
+    found = answer(plan, plan.recipe.run(totals, rows))
     return Release(
         statistic=plan.statistic,
-        value=value,
+        value=found.value,
         columns=_names(plan, source),
         mechanism=plan.mechanism,
         privacy=plan.privacy,
@@ -89,7 +80,9 @@ def carry_out(plan: Plan, source: Source, approval: Approval | None) -> Release:
         n=plan.n,
         contributions=plan.contributions,
         domain=plan.domain,
-        noise=noise,
+        noise=found.noise,
+        recorded=found.recorded,
+        missing=plan.missing,
         certificate=certificate,
         assumptions=plan.assumptions,
         plan_digest=digest,
@@ -117,7 +110,9 @@ def _sums(plan: Plan, source: Source) -> tuple[tuple[int, ...], int]:
     lattice = _lattice_for(plan, source)
     if lattice is None:
         return (), _count(source)
-    sums = exact_sums(source, lattice, missing=plan.missing)
+    # Columns are dropped one by one, and count what is recorded themselves.
+    whole_records = plan.missing == "drop" and not isinstance(lattice, ColumnsLattice)
+    sums = exact_sums(source, lattice, missing="drop" if whole_records else "center")
     return sums.total, sums.rows
 
 
@@ -147,55 +142,3 @@ def _names(plan: Plan, source: Source) -> tuple[str, ...]:
     if source.dim == plan.dim:
         return source.columns
     return tuple(str(index) for index in range(plan.dim))
-
-
-def answer(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Spread | Ratio]:
-    """The value and its spread, from the noisy sums: from here on everything is public."""
-    if plan.is_ratio:
-        return _ratio(plan, noisy)
-    assert plan.spread is not None
-    if plan.domain is None:
-        return np.array([float(noisy[0])]), plan.spread
-    query = plan.recipe.query
-    counted = query.count_multiplier is not None
-    totals = noisy[:-1] if counted else noisy
-    centers = _centers(plan, noisy[-1] if counted else Fraction(0))
-    if plan.statistic == "mean":
-        assert plan.n is not None
-        totals = [total / plan.n for total in totals]
-    lattice = query.lattice
-    if isinstance(lattice, BoxLattice):
-        # Exact up to the last step: a centre far from 0 must not swallow the digits.
-        places = zip(lattice.center_units, lattice.grid, totals, strict=True)
-        exact = [centers * units * step + total for units, step, total in places]
-        return np.array([float(x) for x in exact]), plan.spread
-    assert plan.recipe.center is not None
-    return float(centers) * plan.recipe.center + plan.recipe.to_domain(totals), plan.spread
-
-
-def _centers(plan: Plan, count: Fraction) -> Fraction:
-    """How many times the centre belongs to the answer: sums are measured from it."""
-    if plan.statistic == "mean":
-        return Fraction(1)
-    if plan.recipe.query.from_zero:
-        return Fraction(0)
-    return count if plan.n is None else Fraction(plan.n)
-
-
-def _ratio(plan: Plan, noisy: list[Fraction]) -> tuple[Floats, Ratio]:
-    """The noisy sum divided by the noisy count, within the domain."""
-    assert plan.domain is not None
-    recipe, middle = plan.recipe, plan.domain.center
-    assert recipe.center is not None
-    lower, upper = plan.domain.bounding_box
-    ratio = Ratio(
-        recipe.to_domain(noisy[:-1]),
-        float(noisy[-1]),
-        Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor),
-        float(recipe.row_scales[-1]),
-        lower - middle,
-        upper - middle,
-        recipe.center - middle,
-    )
-    inside = np.clip(ratio.offset, -1e150, 1e150)
-    return nearest_in_hull(plan.domain, middle + inside), ratio

@@ -11,10 +11,10 @@ from typing import Any
 
 from muhat import _check
 from muhat.domains import Box
-from muhat.domains.lattice import BoxLattice
+from muhat.domains.lattice import ColumnsLattice
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
-from muhat.planning.execution import answer
+from muhat.ledger import Ledger, charged
+from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
 from muhat.privacy import PureDP
 from muhat.release.group_release import GroupRelease
@@ -29,7 +29,7 @@ def group_means(
     columns: Sequence[str] | Sequence[int],
     by: str | int,
     groups: Any,
-    ledger: LedgerLike,
+    ledger: Ledger | None,
 ) -> GroupRelease:
     """Release the plan's mean for every group of records.
 
@@ -40,7 +40,7 @@ def group_means(
     from muhat.data.groups import open_groups
 
     lattice = plan.recipe.query.lattice
-    if not isinstance(plan.domain, Box) or not isinstance(lattice, BoxLattice):
+    if not isinstance(plan.domain, Box) or not isinstance(lattice, ColumnsLattice):
         raise InvalidInput("means of groups are of a box: give bounds for every column.")
     if not isinstance(by, str | int):
         raise InvalidInput(f"by must be the name or number of a column; got {type(by).__name__}.")
@@ -54,20 +54,19 @@ def group_means(
             "means of groups with several records a person need normal noise: use ApproxDP, ZCDP "
             "or GDP."
         )
-    approval = approved(ledger, plan.privacy, plan.neighbors, plan.contributions)
     (categories,) = categories_of({by: groups}, missing="drop")
     _check.count("the number of groups", categories.size, most=MOST_GROUPS)
     source = open_groups(data, columns, [by], [categories], dim=plan.domain.dim)
     note = f"mean of {', '.join(source.columns)} by {by}"
-    head = charged(approval, plan.digest, note)
-    sums = source.sums(lattice, missing=plan.missing)
+    head = charged(ledger, plan.privacy, plan.neighbors, plan.digest, note)
+    sums = source.sums(lattice)
     releases = []
     for totals, count in zip(sums.total, sums.rows, strict=True):
-        value, noise = answer(plan, plan.recipe.run(totals, count))
+        found = answer(plan, plan.recipe.run(totals, count))
         releases.append(
             Release(
                 statistic="mean",
-                value=value,
+                value=found.value,
                 columns=source.columns,
                 mechanism=plan.mechanism,
                 privacy=plan.privacy,
@@ -75,7 +74,9 @@ def group_means(
                 n=None,
                 contributions=plan.contributions,
                 domain=plan.domain,
-                noise=noise,
+                noise=found.noise,
+                recorded=found.recorded,
+                missing=plan.missing,
                 certificate=None,
                 assumptions=(
                     *plan.assumptions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 
 from muhat import _check, bounds, privacy
 from muhat.domains import Ball, Domain
+from muhat.domains.lattice import ColumnsLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved
+from muhat.ledger import Ledger, as_ledger
 from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
@@ -63,13 +65,19 @@ class Plan:
 
     @property
     def mechanism(self) -> str:
-        """The recipe's name; "ratio" for a mean whose number of records is secret."""
+        """The recipe's name; "ratio" for a mean whose number of values is secret."""
         return "ratio" if self.is_ratio else self.recipe.name
 
     @property
     def is_ratio(self) -> bool:
         """Whether the answer is a noisy sum divided by a noisy count."""
-        return self.statistic == "mean" and self.n is None
+        return self.statistic == "mean" and (self.n is None or self.counts_columns)
+
+    @property
+    def counts_columns(self) -> bool:
+        """Whether the number of recorded values of every column is released."""
+        lattice = self.recipe.query.lattice
+        return isinstance(lattice, ColumnsLattice) and lattice.counts
 
     @property
     def dim(self) -> int:
@@ -90,7 +98,7 @@ class Plan:
             assert recipe.center is not None
             factor = np.column_stack([root, recipe.center * recipe.row_scales[-1]])
             return Spread(recipe.law, rows, np.linalg.norm(factor, axis=1), factor)
-        spread = Spread(recipe.law, rows, recipe.scales, recipe.factor)
+        spread = recipe.sum_spread
         return spread.shrunk(self.n) if self.statistic == "mean" and self.n else spread
 
     @cached_property
@@ -125,21 +133,37 @@ class Plan:
         return projected_error(self.domain, self.spread)
 
     def error_at(self, n: int) -> float:
-        """The weighted root mean square error if there were n records.
+        """The weighted root mean square error if there were n records, with nothing missing.
 
         For a ratio: asymptotic in n, at the mean for which it is largest.
         """
         n = _check.count("n", n)
         if not self.is_ratio:
-            raise InvalidInput("error_at is for a mean with a secret n; use expected_error.")
+            raise InvalidInput("error_at is for a mean that is a ratio; use expected_error.")
         assert self.domain is not None
         recipe = self.recipe
-        spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
-        noise, _ = spread.weighted(self.weights).root_mean_square(self.p)
+        if self.counts_columns:
+            worst = replace(recipe.sum_spread, scales=self._scales_at(self.domain.half_widths))
+            return worst.weighted(self.weights).root_mean_square(self.p)[0] / n
+        noise, _ = recipe.sum_spread.weighted(self.weights).root_mean_square(self.p)
         count = recipe.row_scales[-1] * math.sqrt(recipe.law.variance(recipe.query.rows))
         assert recipe.center is not None
         farthest = farthest_from(self.domain, recipe.center, self.weights)
         return math.hypot(noise, count * farthest) / n
+
+    def _scales_at(self, offsets: Floats) -> Floats:
+        """The scale of A − τ·N̂ in every column, for means τ at these offsets from the centre."""
+        counts = self.recipe.row_scales[-self.dim :]
+        return np.hypot(self.recipe.scales, offsets * counts)
+
+    def standard_error_at(self, n: int, offsets: Floats) -> Floats:
+        """The asymptotic standard errors of a ratio of n values a column, of shape (d,).
+
+        The means lie at these `offsets` from the middle of their bounds.
+        """
+        recipe = self.recipe
+        deviation = math.sqrt(recipe.law.variance(recipe.sum_spread.rows))
+        return np.asarray(self._scales_at(offsets) * deviation / n)
 
     @property
     def standard_error(self) -> Floats | None:
@@ -153,11 +177,18 @@ class Plan:
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """How close to the best possible; None for a ratio, which is biased."""
+        """How close to the best possible; None if the number of records is secret too.
+
+        Where values may be missing it is about complete data, to first order, at the worst mean.
+        """
+        metric = metric_name(self.p, self.statistic, weighted=bool((self.weights != 1).any()))
+        if self.is_ratio and self.n is not None:
+            metric += ", if nothing is missing, at the worst mean, to first order"
+            error, method = self.error_at(self.n), "first order"
+            return Certificate(metric, self.p, error, method, self._lower_bounds(), None)
         if self._error is None:
             return None
         error, method = self._error
-        metric = metric_name(self.p, self.statistic, weighted=bool((self.weights != 1).any()))
         return Certificate(metric, self.p, error, method, self._lower_bounds(), self._power_error)
 
     @property
@@ -244,20 +275,20 @@ class Plan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: LedgerLike = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
     ) -> Release:
         """Read the data once and release the answer.
 
-        Order: the ledger approves; arguments and metadata are checked; if n is public the rows are
-        counted, and the only outcome is equal or not; the ledger is charged; then values are read.
-        A failure after the charge keeps the charge.
+        Order: arguments and metadata are checked; if n is public the rows are counted, and the
+        only outcome is equal or not; the ledger is charged; then values are read. A failure
+        after the charge keeps the charge.
         """
         from muhat.planning.execution import carry_out, check_count, open_records
 
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
+        account = as_ledger(ledger)
         source = open_records(self, data, columns)
         check_count(self, source)
-        return carry_out(self, source, approval)
+        return carry_out(self, source, account)
 
     def assuming(self, *sentences: str) -> Plan:
         """The same plan with more assumptions stated."""

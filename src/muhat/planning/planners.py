@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Domain, Reals
+from muhat.domains import Box, Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
@@ -59,7 +59,7 @@ def plan_mean(  # type: ignore[misc]
     p: float = 2,
     weights: ArrayLike | Mapping[str, float] | None = None,
     neighbors: Neighbors | str | None = None,
-    missing: str = "center",
+    missing: str | None = None,
     contributions: int = 1,
     mechanism: str | None = None,
     clip: Domain | None = None,
@@ -77,7 +77,10 @@ def plan_mean(  # type: ignore[misc]
 
     `n` is the public number of records, or None if it is secret. `domain` is where records lie
     after clipping: a Domain, or a dict of column names to (lower, upper), whose errors are then
-    weighted by 1/width. A person holds at most `contributions` records. `mechanism` overrides
+    weighted by 1/width. A person holds at most `contributions` records. `missing` says what
+    becomes of missing values: "drop" leaves them out of their column (the default for a dict of
+    bounds), "center" puts the centre in their place (the default for a Domain), "none" declares
+    that there are none. `mechanism` overrides
     the choice, for comparison. `clip` is a smaller domain about the same centre that records are
     clipped to, for domains that do not clip themselves (zonotopes, sums, images).
 
@@ -167,11 +170,12 @@ def plan_mean(  # type: ignore[misc]
         missing=missing,
         contributions=contributions,
         clip=clip,
+        population=False,
     )
     if n is not None:
         if n_min is not None:
             raise InvalidInput("n_min is for a secret n; leave it out.")
-        return task.best(task.recipes(task.body, task.candidates(mechanism)))
+        return task.best(task.with_columns(task.candidates(mechanism)))
     if mechanism is not None and not (unbiased and mechanism == "smooth"):
         raise InvalidInput(
             "with a secret n the mechanism is the ratio, or smooth if unbiased; leave it out."
@@ -180,7 +184,7 @@ def plan_mean(  # type: ignore[misc]
         return plan_smooth_mean(task, n_min)
     if n_min is not None:
         raise InvalidInput("n_min is for unbiased=True, or for records in mh.Reals.")
-    return task.best(task.joint(task.body, share_for_mean(task.body, task.p, task.weights)))
+    return task.best(task.joint(share_for_mean(task.body, task.p, task.weights)))
 
 
 def plan_sum(
@@ -191,7 +195,7 @@ def plan_sum(
     p: float = 2,
     weights: ArrayLike | Mapping[str, float] | None = None,
     neighbors: Neighbors | str | None = None,
-    missing: str = "center",
+    missing: str | None = None,
     contributions: int = 1,
     mechanism: str | None = None,
     clip: Domain | None = None,
@@ -208,10 +212,11 @@ def plan_sum(
         missing=missing,
         contributions=contributions,
         clip=clip,
+        population=False,
     )
     names = task.candidates(mechanism)
-    if n is not None:
-        return task.best(task.recipes(task.body, names))
+    if n is not None or (task.missing == "drop" and isinstance(task.domain, Box)):
+        return task.best(task.with_columns(names))
     # A secret number of records: measure them from 0, or release their number too and add the
     # centre that many times.
     body = None if clip else Body.from_origin(task.domain, task.p, task.weights)
@@ -220,7 +225,7 @@ def plan_sum(
     recipes = [] if body is None else task.recipes(body, names)
     if mechanism is None and task.body.center.any():
         share = share_for_sum(task.body, task.p, task.weights)
-        recipes += task.joint(task.body, share)
+        recipes += task.joint(share)
     if not recipes:
         raise InvalidInput(
             "with a secret n, the sum over a domain around a centre other than 0 is released "
@@ -254,7 +259,9 @@ def plan_count(
             contributions=contributions,
             columns=None,
             recipe=count_only(Protection.of(privacy, relation, contributions, pure=pure)),
-            assumptions=assumptions("count", relation, None, "center", contributions),
+            assumptions=assumptions(
+                "count", relation, None, "center", contributions, by_column=False
+            ),
         )
         for pure in kinds_of_noise(privacy, 1)
     ]

@@ -7,6 +7,7 @@ then they hold if there are so many records or more.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -21,7 +22,7 @@ from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
+from muhat.ledger import Ledger, as_ledger, charged
 from muhat.mechanisms.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
@@ -152,19 +153,19 @@ class SmoothPlan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: LedgerLike = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
     ) -> Release:
         """Read the data once and release the mean.
 
-        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
-        values are read. A failure after the charge keeps the charge.
+        Order: arguments and metadata are checked; the ledger is charged; then values are read.
+        A failure after the charge keeps the charge.
         """
         from muhat.data import open_source
 
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
+        account = as_ledger(ledger)
         source = open_source(data, chosen_columns(self.columns, columns), self.dim)
         note = note_of(self.statistic, source.columns)
-        head = charged(approval, self.digest, note)
+        head = charged(account, self.privacy, self.neighbors, self.digest, note)
         return Release(
             statistic=self.statistic,
             value=self._value(source),
@@ -181,12 +182,14 @@ class SmoothPlan:
             plan_digest=self.digest,
             ledger_head=head,
             bias=self.bias,
+            missing=self.missing,
         )
 
     def _value(self, source: Source) -> Floats:
         from muhat.data import exact_sums
 
-        sums = exact_sums(source, self.recipe.lattice, missing=self.missing)
+        rule = "drop" if self.missing == "drop" else "center"
+        sums = exact_sums(source, self.recipe.lattice, missing=rule)
         return np.array([float(value) for value in self.recipe.run(sums.total, sums.rows)])
 
     def assuming(self, *sentences: str) -> SmoothPlan:
@@ -227,7 +230,9 @@ def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
     )
     lines = tuple(
         line
-        for line in assumptions("mean", task.neighbors, None, task.missing, task.contributions)
+        for line in assumptions(
+            "mean", task.neighbors, None, task.missing, task.contributions, by_column=False
+        )
         if not line.startswith("a ratio")
     )
     if n_min is not None:

@@ -27,11 +27,13 @@ def privacy_for(
     delta: float | None = None,
     weights: ArrayLike | Mapping[str, float] | None = None,
     contributions: int = 1,
+    missing: str | None = None,
 ) -> Privacy:
     """The weakest promise whose best mean has at most this expected error.
 
     With a dict of bounds the error counts in widths of the columns, as in `plan_mean`; for the
-    unit of the data give weights of 1.
+    unit of the data give weights of 1. Where values may be missing (`missing="drop"`, as for a
+    dict of bounds) it is the error if none is, at the worst mean.
 
     >>> import muhat as mh
     >>> mh.privacy_for(domain=mh.Ball(radius=1, dim=10), n=1000, error=0.01, kind="zcdp")
@@ -48,7 +50,13 @@ def privacy_for(
 
     def plan(promise: Privacy) -> Plan:
         return plan_mean(
-            domain=domain, n=n, privacy=promise, p=p, weights=weights, contributions=contributions
+            domain=domain,
+            n=n,
+            privacy=promise,
+            p=p,
+            weights=weights,
+            contributions=contributions,
+            missing=missing,
         )
 
     # The error is inversely proportional to ε, or to μ, so a unit plan says what is needed.
@@ -59,8 +67,7 @@ def privacy_for(
     for unit in units:
         first = plan(unit)
         _refuse_what_needs_no_data(first, target, weighted=weights is not None)
-        achieved = first.expected_error
-        assert achieved is not None
+        achieved = _error(first)
         if not 1e-9 < achieved / target < 1e9:
             raise InvalidInput(
                 f"an error of {target:g} is out of reach: at unit privacy loss it is "
@@ -81,10 +88,14 @@ def _reached(
     """The promise of this many units, and a little more if rounding takes it."""
     for slack in (0.0, 1e-12, 1e-9, 1e-6):
         promise = _promise_of_strength(kind, unit, strength * (1 + slack), delta)
-        reached = plan(promise).expected_error
-        if reached is not None and reached <= target * (1 + 1e-9):
+        if _error(plan(promise)) <= target * (1 + 1e-9):
             return promise
     raise InvalidInput("the target error is out of reach of exact arithmetic.")
+
+
+def _error(plan: Plan) -> float:
+    assert plan.certificate is not None
+    return plan.certificate.error
 
 
 def _refuse_what_needs_no_data(plan: Plan, target: float, *, weighted: bool) -> None:

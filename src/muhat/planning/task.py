@@ -22,6 +22,12 @@ from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.planning.caution import warn_of_large_delta
+from muhat.planning.columns import (
+    LAWS_BY_NAME,
+    check_population,
+    column_recipes,
+    releases_columns,
+)
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
 from muhat.privacy import KINDS, Neighbors, Privacy
@@ -38,6 +44,15 @@ PURE: dict[str, Mechanism] = {
 NORMAL: dict[str, Mechanism] = {"gaussian": gaussian}
 FAMILIES = {"pure": PURE, "zcdp": NORMAL, "gdp": NORMAL, "approx": PURE | NORMAL}
 """What may be asked for by name, for each kind of promise."""
+
+MISSING = {
+    "drop": "a missing or non-finite value is left out: each column is of its recorded values",
+    "center": "a missing or non-finite value counts as the centre of the domain",
+    "none": "nothing is missing, as was declared; a value that is counts as the centre",
+}
+"""What is said of each rule."""
+
+DROPPED_RECORDS = "records with a missing or non-finite value are left out"
 
 PAPERS = ("clipped", "shifted-clipped", "statistical")
 """Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
@@ -58,6 +73,7 @@ class Task:
     contributions: int
     columns: tuple[str, ...] | None
     clip: Domain | None
+    population: bool | None
 
     @classmethod
     def of(
@@ -70,22 +86,17 @@ class Task:
         p: float,
         weights: ArrayLike | Mapping[str, float] | None,
         neighbors: Neighbors | str | None,
-        missing: str,
+        missing: str | None,
         contributions: int,
         clip: Domain | None,
+        population: bool | None = False,
     ) -> Task:
         """Check every argument."""
         where, columns = as_domain(domain)
         check_promise(privacy)
         n = None if n is None else _check.count("n", n)
-        _check.one_of("missing", missing, ["center", "drop"])
-        if missing == "drop" and n is not None:
-            raise InvalidInput(
-                'missing="drop" would make the number of records depend on the data; '
-                'use missing="center", or n=None to keep the number secret.'
-            )
         warn_of_large_delta(privacy, n, stacklevel=4)
-        return cls(
+        task = cls(
             statistic=statistic,
             domain=where,
             n=n,
@@ -93,11 +104,14 @@ class Task:
             p=_check.norm_order(p),
             weights=_weights(weights, where, columns),
             neighbors=_relation(n, neighbors),
-            missing=missing,
+            missing=_rule(missing, where, columns, n, clip),
             contributions=_check.count("contributions", contributions),
             columns=columns,
             clip=_inner(clip, where),
+            population=_check.optional_flag("population", population),
         )
+        check_population(task)
+        return task
 
     @cached_property
     def body(self) -> Body:
@@ -127,14 +141,35 @@ class Task:
             for name in names
         ]
 
-    def joint(self, body: Body, share: float) -> list[Recipe]:
+    def with_columns(self, names: Sequence[str]) -> list[Recipe]:
+        """A recipe for each of the named mechanisms, with squares and counts where they belong."""
+        found = column_recipes(self, names) if releases_columns(self) else {}
+        if self.missing == "drop" and isinstance(self.domain, Box):
+            if not found:
+                raise InvalidInput(
+                    f'{names[0]} is for complete records: with missing="drop" the mechanism is '
+                    f'one of {", ".join(LAWS_BY_NAME)}; leave it out, or use missing="none".'
+                )
+            return list(found.values())
+        plain = [name for name in names if name not in found]
+        if found and self.population:
+            plain = []
+        return [*found.values(), *self.recipes(self.body, plain)]
+
+    def joint(self, share: float) -> list[Recipe]:
         """The recipes that release the sum and the count together."""
         kinds = kinds_of_noise(self.privacy, self.domain.dim + 1)
         if self.contributions > 1:
             # Pure noise is not for people with records in several groups: planning/groups.py.
             kinds = kinds[:1]
+        if self.statistic == "mean" and releases_columns(self):
+            return list(
+                column_recipes(
+                    self, ["box-norm" if pure else "gaussian" for pure in kinds]
+                ).values()
+            )
         return [
-            joint(body, self.p, self.weights, self.protection(pure=pure), share=share)
+            joint(self.body, self.p, self.weights, self.protection(pure=pure), share=share)
             for pure in kinds
         ]
 
@@ -142,8 +177,14 @@ class Task:
         """The plan that follows this recipe."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         clip = fields.pop("clip")
+        del fields["population"]
         lines = assumptions(
-            self.statistic, self.neighbors, self.n, self.missing, self.contributions
+            self.statistic,
+            self.neighbors,
+            self.n,
+            self.missing,
+            self.contributions,
+            by_column=isinstance(self.domain, Box),
         )
         if clip is not None:
             lines = (f"records are clipped to {clip!r}, inside the domain", *lines[1:])
@@ -212,14 +253,14 @@ def check_unbounded(
     n: int | None,
     *,
     neighbors: Neighbors | str | None,
-    missing: str,
+    missing: str | None,
     mechanism: str | None,
     clip: Domain | None,
     faithful: bool,
     scale: tuple[float, float] | None,
 ) -> None:
     """Refuse what the mean of records in Reals has no use for."""
-    _check.one_of("missing in Reals", missing, ["center"])
+    _check.one_of("missing in Reals", missing or "center", ["center"])
     if n is not None:
         _relation(n, neighbors)
     if clip is not None:
@@ -239,14 +280,14 @@ def check_low_bias(
     n: int | None,
     *,
     neighbors: Neighbors | str | None,
-    missing: str,
+    missing: str | None,
     clip: Domain | None,
     p: float,
     faithful: bool,
     scale: tuple[float, float] | None,
 ) -> None:
     """Refuse what a mean of bounded bias has no use for."""
-    _check.one_of("missing in Reals", missing, ["center"])
+    _check.one_of("missing in Reals", missing or "center", ["center"])
     _relation(n, neighbors)
     if clip is not None or faithful or scale is not None:
         raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")
@@ -264,23 +305,51 @@ def check_promise(privacy: Any) -> None:
 
 
 def assumptions(
-    statistic: str, neighbors: Neighbors, n: int | None, missing: str, contributions: int
+    statistic: str,
+    neighbors: Neighbors,
+    n: int | None,
+    missing: str,
+    contributions: int,
+    *,
+    by_column: bool,
 ) -> tuple[str, ...]:
-    """What the promise and the errors rest on, in sentences."""
+    """What the promise and the errors rest on, in sentences.
+
+    Values that are missing are left out `by_column`, or else the whole record is.
+    """
     records = "one record" if contributions == 1 else f"{contributions} records"
     holds = f"a person contributes at most {records}"
     if statistic == "count":
         return (holds,)
     lines = ["records outside the domain are clipped to it; errors are about the clipped records"]
-    if missing == "center":
-        lines.append("a missing or non-finite value counts as the centre of the domain")
-    else:
-        lines.append("records with a missing or non-finite value are left out")
+    lines.append(MISSING[missing] if by_column or missing != "drop" else DROPPED_RECORDS)
     lines.append(f"n = {n} is public" if neighbors is Neighbors.SUBSTITUTE else "n is secret")
     if statistic == "mean" and n is None:
         lines.append("a ratio of a noisy sum and a noisy count: slightly biased, no certificate")
+    elif statistic == "mean" and missing == "drop":
+        lines.append("a ratio of a noisy sum and a noisy count: unbiased to first order")
     lines += [holds, "the domain, the weights and p were chosen without looking at the data"]
     return tuple(lines)
+
+
+def _rule(
+    missing: str | None,
+    domain: Domain,
+    columns: tuple[str, ...] | None,
+    n: int | None,
+    clip: Domain | None,
+) -> str:
+    """What happens to missing values: where columns have names they are left out by default."""
+    in_box = isinstance(domain, Box) and clip is None
+    if missing is None:
+        return "drop" if in_box and columns is not None else "center"
+    _check.one_of("missing", missing, ["drop", "center", "none"])
+    if missing == "drop" and n is not None and not in_box:
+        raise InvalidInput(
+            'missing="drop" with a public n is for records in a box, column by column; use '
+            'missing="center", or n=None to keep the number of complete records secret.'
+        )
+    return missing
 
 
 def _inner(clip: Domain | None, domain: Domain) -> Domain | None:

@@ -22,13 +22,14 @@ from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.mechanisms.integer_query import IntegerQuery
 from muhat.mechanisms.roots import root_up
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
-from muhat.planning.execution import answer
+from muhat.planning.answers import answer
 from muhat.privacy import GDP, Neighbors
 from muhat.protocols.aims import aims_of, read_aims, read_numbers
 from muhat.protocols.randomizer import Floats
@@ -119,7 +120,7 @@ class DomainEncoding:
             Fraction(total << self._dropped) * unit
             for total, unit in zip(totals, self._query.units(), strict=True)
         ]
-        return answer(plan, noisy)[0]
+        return answer(plan, noisy).value
 
     def spread(self, variance: float, people: int) -> Spread:
         """The noise of that mean, if each sum has this variance, in steps²."""
@@ -145,7 +146,9 @@ class DomainEncoding:
 
     @property
     def _query(self) -> PartQuery | BlockQuery:
-        return self.plan.recipe.query
+        query = self.plan.recipe.query
+        assert not isinstance(query, ColumnsQuery)  # a message is a record's values, no more
+        return query
 
     @property
     def _dropped(self) -> int:
@@ -187,4 +190,11 @@ def _farthest(query: PartQuery | BlockQuery) -> int | None:
 @lru_cache(maxsize=64)
 def _plan(domain: Domain, p: float, weights: tuple[float, ...] | None) -> Plan:
     unit = GDP(mu=1.0)
-    return plan_mean(domain=domain, n=1, privacy=unit, p=p, weights=weights, mechanism="gaussian")
+    return plan_mean(
+        domain=domain,
+        n=1,
+        privacy=unit,
+        p=p,
+        weights=weights,
+        mechanism="gaussian",
+    )

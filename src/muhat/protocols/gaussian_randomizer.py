@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
+from muhat.mechanisms.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.density import NORMAL
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.scalars import rounded
 from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
-from muhat.planning.execution import answer
+from muhat.planning.answers import answer
 from muhat.privacy import Privacy, PureDP
 from muhat.protocols.aims import aims_of, read_aims, read_numbers
 from muhat.protocols.randomizer import Bytes, Floats
@@ -94,6 +96,12 @@ class GaussianRandomizer:
         return lattice.record_dim
 
     @property
+    def _query(self) -> PartQuery | BlockQuery:
+        query = self.plan.recipe.query
+        assert not isinstance(query, ColumnsQuery)  # a message is a record's values, no more
+        return query
+
+    @property
     def payload_bytes(self) -> int:
         """Four for each noisy number."""
         return 4 * self.plan.recipe.query.rows
@@ -101,11 +109,11 @@ class GaussianRandomizer:
     @cached_property
     def reach(self) -> int:
         """The largest number of a message: no false one moves the mean farther than that."""
-        return (largest_number(self.plan.recipe.query) >> _DROPPED) + (TAIL << KEPT_BITS) + 1
+        return (largest_number(self._query) >> _DROPPED) + (TAIL << KEPT_BITS) + 1
 
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """Every record's integers, with noise, rounded: see `Randomizer`."""
-        exact = np.array(exact_numbers(self.plan.recipe.query, records), object)
+        exact = np.array(exact_numbers(self._query, records), object)
         noise = rounded(NORMAL, exact.size, words).reshape(exact.shape)
         kept = (exact + noise + (1 << _DROPPED - 1)) >> _DROPPED
         numbers: NDArray[np.int32] = np.clip(kept, -self.reach, self.reach).astype("<i4")
@@ -124,7 +132,7 @@ class GaussianRandomizer:
             Fraction(total << _DROPPED) * unit
             for total, unit in zip(totals, plan.recipe.query.units(), strict=True)
         ]
-        return answer(plan, noisy)[0]
+        return answer(plan, noisy).value
 
     def spread(self, n: int) -> Spread:
         """That of one record's noise, divided by √n; exact."""

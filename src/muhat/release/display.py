@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from muhat._text import joined, printable
 from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
 
@@ -16,11 +15,21 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 
+NOTHING = "no recorded values"
+
+MISSING = {
+    "drop": "Missing values are left out: the {0} of a column is that of its recorded values.",
+    "records": "Records with a missing value are left out.",
+    "center": "A missing value counts as the centre of the domain.",
+    "none": "Nothing is missing, as was declared: every record counts in every column.",
+}
+"""What is printed of the rule for missing values."""
+
 
 def release_text(release: Release) -> str:
     """A release for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return joined([*lines, *release_notes(release)])
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: Release) -> str:
@@ -36,20 +45,45 @@ def release_title(release: Release) -> str:
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
-    interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(release) else "")
-    rows = [["column", "value", "standard error", interval]]
+    clipped = release.outside is not None and not release.outside.is_small
+    interval = "95 % interval" + (" (clipped)" if clipped else "")
+    counts = recorded_cells(release)
+    rows = [["column", "value", "standard error", interval, *counts[:1]]]
     if release.noise is None:
         for column, value in zip(release.columns, release.value, strict=True):
             shown = "none" if release.failed else f"{value:.6g}"
             rows.append([column, shown, "unknown", "unknown"])
         return shortened(rows)
     lower, upper = release.interval()
-    for column, value, error, low, high in zip(
-        release.columns, release.value, release.noise.standard_error, lower, upper, strict=True
-    ):
-        ends = f"{rounded(low, error)} … {rounded(high, error)}"
-        rows.append([column, rounded(value, error), significant(error), ends])
+    errors = release.noise.standard_error
+    for place, column in enumerate(release.columns):
+        value, error = release.value[place], errors[place]
+        cells = [NOTHING, "", ""]
+        if not release.empty[place]:
+            ends = f"{rounded(lower[place], error)} … {rounded(upper[place], error)}"
+            cells = [rounded(value, error), significant(error), ends]
+        rows.append([column, *cells, *counts[place + 1 : place + 2]])
     return shortened(rows)
+
+
+def recorded_cells(release: Release) -> list[str]:
+    """A header and the noisy number of recorded values of every column; [] if none is known."""
+    if not _counts_columns(release):
+        return []
+    recorded = release.recorded
+    assert recorded is not None
+    pairs = zip(recorded.value, recorded.standard_error, strict=True)
+    cells = [
+        f"{rounded(max(value, 0.0), 10 * error)} ± {significant(error)}" for value, error in pairs
+    ]
+    return ["recorded values", *cells]
+
+
+def _counts_columns(release: Release) -> bool:
+    """Whether every column is of its own recorded values."""
+    recorded = release.recorded
+    of_columns = recorded is not None and len(recorded.value) == len(release.columns)
+    return of_columns and release.missing == "drop"
 
 
 def release_notes(release: Release) -> list[str]:
@@ -57,7 +91,7 @@ def release_notes(release: Release) -> list[str]:
     said = caution_lines(release.privacy, release.n)
     if release.failure is not None:
         return [*said, f"No value came out; the promise is spent. The reason: {release.failure}."]
-    return [*said, *_learnt_lines(release), *_goodness(release)]
+    return [*said, *missing_lines(release), *_learnt_lines(release), *_goodness(release)]
 
 
 def caution_lines(privacy: Privacy, n: int | None) -> list[str]:
@@ -65,37 +99,34 @@ def caution_lines(privacy: Privacy, n: int | None) -> list[str]:
     return [f"Caution: {sentence}" for sentence in cautions(privacy, n)]
 
 
-def _is_about_a_learnt_set(release: Release) -> bool:
-    """Whether errors are about records clipped to what was learnt from them, and nothing more."""
-    return release.domain_is_learnt and release.bias is None
+def missing_lines(release: Release) -> list[str]:
+    """What became of missing values, and how many records there were if that was secret."""
+    recorded, by_column = release.recorded, _counts_columns(release)
+    rule = "records" if release.missing == "drop" and not by_column else release.missing
+    lines = [MISSING[rule].format(release.statistic)] if rule else []
+    if recorded is not None and not by_column:
+        count, error = recorded.value[0], recorded.standard_error[0]
+        lines.append(f"Records: about {rounded(count, 10 * error)}, ± {significant(error)}.")
+    if release.empty.any():
+        lines.append(
+            f"{NOTHING.capitalize()}: their noisy number cannot be told from 0. Are these columns "
+            "numbers, and are they the columns that were meant?"
+        )
+    return lines
 
 
 def _learnt_lines(release: Release) -> list[str]:
-    if not _is_about_a_learnt_set(release):
+    if not release.domain_is_learnt or release.bias is not None:
         return []
-    lines = [
-        f"Clipped to {_learnt_set(release)}, found privately; errors are about the clipped mean.",
-        "How many records lie outside is not known; what they add is not in the interval."
-        if release.outside is None
-        else release.outside.describe(),
-    ]
+    radius = getattr(release.domain, "radius", None)
+    where = "a set" if radius is None else f"a ball of radius {significant(radius)}"
+    lines = [f"Clipped to {where} that was found privately; errors are about the clipped records."]
     if release.unshrunk is not None:
         lines.append(
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "
             "that is left out; errors and intervals are those of the mean before that."
         )
-    return lines
-
-
-def _learnt_set(release: Release) -> str:
-    domain = release.domain
-    radius = getattr(domain, "radius", None)
-    if domain is None or radius is None:
-        return "a set"
-    if domain.dim > 1:
-        return f"a ball of radius {significant(radius)}"
-    middle = float(domain.center[0])
-    return f"{middle - radius:.6g} … {middle + radius:.6g}"
+    return lines if release.outside is None else [*lines, release.outside.describe()]
 
 
 def _goodness(release: Release) -> list[str]:
@@ -104,7 +135,7 @@ def _goodness(release: Release) -> list[str]:
             "Projected onto a set where the exact value lies: free, and slightly biased, so no "
             "certificate. Errors and intervals are those before the projection."
         ]
-    if release.mechanism == "ratio":
+    if release.mechanism == "ratio" and release.certificate is None:
         return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
     if release.bias is not None:
         least = f"at most {significant(release.bias)} in every column" if release.bias else "0"
@@ -121,7 +152,6 @@ def certificate_lines(certificate: Certificate | None) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of text with aligned columns: the first to the left, numbers to the right."""
-    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     if len(rows[0]) == 2 and not _is_number(rows[min(1, len(rows) - 1)][1]):
         return [f"{row[0]:<{widths[0]}}   {row[1]}".rstrip() for row in rows]
@@ -172,14 +202,14 @@ def page(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str
     def line(row: Sequence[str], tag: str) -> str:
         cells = (
             f'<{tag} style="padding:2px 12px 2px 0;text-align:{"left" if j == 0 else "right"}">'
-            f"{html.escape(printable(cell))}</{tag}>"
+            f"{html.escape(cell)}</{tag}>"
             for j, cell in enumerate(row)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
     body = "".join(line(row, "td") for row in rows[1:])
-    small = "<br>".join(html.escape(printable(note)) for note in notes)
+    small = "<br>".join(html.escape(note) for note in notes)
     return (
-        f"<div><b>{html.escape(printable(title))}</b><table><thead>{line(rows[0], 'th')}</thead>"
+        f"<div><b>{html.escape(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
         f'<tbody>{body}</tbody></table><p style="font-size:smaller">{small}</p></div>'
     )

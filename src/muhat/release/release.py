@@ -23,12 +23,14 @@ from muhat.release.fields import account_fields, interval_fields, read_account, 
 from muhat.release.outside import Outside
 from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
+from muhat.release.recorded import Recorded
 
 Floats = NDArray[np.float64]
 
 PUBLIC_DOMAIN = frozenset(
     {
         *("gaussian", "laplace", "plain-laplace", "box-norm", "ellipsoid-norm", "smooth"),
+        *("joint", "ratio"),
         *("local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"),
     }
 )
@@ -55,6 +57,8 @@ class Release:
     before `projected`. If a part of the value was shrunk, `unshrunk` is the value without that:
     intervals and errors are about it. With a `failure`, the reason why no value came out, all
     values are not-a-number.
+    `missing` is the rule for missing values, `recorded` the noisy number of values that there were;
+    a column where that cannot be told from 0 has the value not-a-number.
     """
 
     statistic: str
@@ -76,16 +80,20 @@ class Release:
     unprojected: Floats | None = None
     unshrunk: Floats | None = None
     failure: str | None = None
+    missing: str | None = None
+    recorded: Recorded | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.columns),)
+        if self.recorded is not None and len(self.recorded.value) not in (1, *shape):
+            raise InvalidInput("a release has one number of recorded values, or one a column.")
         if self.failed and not (self.value.shape == shape and np.isnan(self.value).all()):
             raise InvalidInput("a release that failed has not-a-number in every column.")
         said = (self.noise, self.certificate, self.outside, self.unprojected, self.unshrunk)
         if self.failed and any(one is not None for one in said):
             raise InvalidInput("a release that failed has a reason and nothing else to say.")
         for value in () if self.failed else (self.value, self.unprojected, self.unshrunk):
-            if value is not None and not (value.shape == shape and np.isfinite(value).all()):
+            if value is not None and not (value.shape == shape and self._is_known(value)):
                 raise InvalidInput("a release has one finite value a column.")
         if self.bias is not None and not _check.real("bias", self.bias) >= 0:
             raise InvalidInput(f"bias must not be negative; got {self.bias:g}.")
@@ -96,9 +104,17 @@ class Release:
         return self.failure is not None
 
     @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Where no recorded values could be told from none at all, of shape (d,)."""
+        return np.isnan(self.value) & (self.missing == "drop")
+
+    def _is_known(self, value: Floats) -> bool:
+        return bool((np.isfinite(value) | (np.isnan(value) & (self.missing == "drop"))).all())
+
+    @property
     def domain_is_learnt(self) -> bool:
         """Whether the domain came out with the value, instead of being public before."""
-        return self.domain is not None and self.mechanism not in {*PUBLIC_DOMAIN, "ratio"}
+        return self.domain is not None and self.mechanism not in PUBLIC_DOMAIN
 
     @property
     def cost(self) -> Privacy:
@@ -243,15 +259,17 @@ class Release:
         optional = {
             "bias": self.bias,
             "outside": None if self.outside is None else self.outside.to_dict(),
-            "unprojected": None if self.unprojected is None else self.unprojected.tolist(),
+            "unprojected": None if self.unprojected is None else _numbers(self.unprojected),
             "unshrunk": None if self.unshrunk is None else self.unshrunk.tolist(),
             "failure": self.failure,
+            "missing": self.missing,
+            "recorded": None if self.recorded is None else self.recorded.to_dict(),
         }
         return {
             "schema": SCHEMA,
             "statistic": self.statistic,
             "columns": list(self.columns),
-            "value": None if self.failed else self.value.tolist(),
+            "value": None if self.failed else _numbers(self.value),
             "standard_error": None if errors is None else [_number(error) for error in errors],
             "interval": None if noise is None else interval_fields(self.interval()),
             **account_fields(self, self.certificate),
@@ -274,6 +292,7 @@ class Release:
         domain, value, failure = fields["domain"], fields["value"], fields.get("failure")
         columns, outside = tuple(fields["columns"]), fields.get("outside")
         values = [math.nan] * len(columns) if value is None else value
+        recorded = fields.get("recorded")
         if (fields["noise"] is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")
         return cls(
@@ -289,6 +308,8 @@ class Release:
             unprojected=_vector(fields.get("unprojected")),
             unshrunk=_vector(fields.get("unshrunk")),
             failure=None if failure is None else str(failure),
+            missing=fields.get("missing"),
+            recorded=None if recorded is None else Recorded.from_dict(recorded),
             **read_account(fields),
         )
 
@@ -306,6 +327,11 @@ class Release:
         from muhat.release.display import release_html
 
         return release_html(self)
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    """JSON has no not-a-number either; nothing stands for it."""
+    return [None if math.isnan(value) else value for value in values.tolist()]
 
 
 def _number(value: float) -> float | str:

@@ -1,0 +1,113 @@
+"""From noisy sums to an answer: the value, its noise, and what was released beside it.
+
+Everything here is post-processing: it works on numbers that are public already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.domains.hull import nearest_in_hull
+from muhat.domains.lattice import BoxLattice
+from muhat.mechanisms.columns_query import ColumnsQuery
+from muhat.mechanisms.ratio import Ratio
+from muhat.noise.spread import Spread
+from muhat.planning.plan import Plan
+from muhat.release.fields import CONFIDENCE
+from muhat.release.recorded import Recorded
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a release says of the data; the names are those of its fields."""
+
+    value: Floats
+    noise: Spread | Ratio
+    recorded: Recorded | None = None
+
+
+def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
+    """The value and its spread, from the noisy rows of the plan's query."""
+    query = plan.recipe.query
+    counts = noisy[query.sum_rows + len(query.squares) :] if isinstance(query, ColumnsQuery) else []
+    if plan.is_ratio:
+        ratio = _ratio(plan, noisy[: query.sum_rows], counts or noisy[-1:])
+        return Answer(_mean(plan, ratio), ratio, Recorded(ratio.count, ratio.count_error))
+    assert plan.spread is not None
+    recorded = _recorded(plan, counts) if counts else None
+    if plan.domain is None:
+        return Answer(np.array([float(noisy[0])]), plan.spread)
+    counted = query.count_multiplier is not None
+    totals = noisy[: query.sum_rows]
+    centers = _centers(plan, noisy[-1] if counted else Fraction(0))
+    if plan.statistic == "mean":
+        assert plan.n is not None
+        totals = [total / plan.n for total in totals]
+    box = _box(plan)
+    if box is not None:
+        # Exact up to the last step: a centre far from 0 must not swallow the digits.
+        places = zip(box.center_units, box.grid, totals, strict=True)
+        exact = [centers * units * step + total for units, step, total in places]
+        return Answer(np.array([float(x) for x in exact]), plan.spread, recorded)
+    assert plan.recipe.center is not None
+    middle = float(centers) * plan.recipe.center
+    return Answer(middle + plan.recipe.to_domain(totals), plan.spread)
+
+
+def _box(plan: Plan) -> BoxLattice | None:
+    query = plan.recipe.query
+    if isinstance(query, ColumnsQuery):
+        return query.box
+    return query.lattice if isinstance(query.lattice, BoxLattice) else None
+
+
+def _centers(plan: Plan, count: Fraction) -> Fraction:
+    """How many times the centre belongs to the answer: sums are measured from it."""
+    if plan.statistic == "mean":
+        return Fraction(1)
+    if plan.recipe.query.from_zero:
+        return Fraction(0)
+    return count if plan.n is None else Fraction(plan.n)
+
+
+def _ratio(plan: Plan, sums: list[Fraction], counts: list[Fraction]) -> Ratio:
+    """The noisy sums and what they are divided by."""
+    assert plan.domain is not None
+    recipe, middle = plan.recipe, plan.domain.center
+    assert recipe.center is not None
+    lower, upper = plan.domain.bounding_box
+    return Ratio(
+        recipe.to_domain(sums),
+        np.array([float(count) for count in counts]),
+        recipe.sum_spread,
+        recipe.row_scales[-len(counts) :],
+        lower - middle,
+        upper - middle,
+        recipe.center - middle,
+    )
+
+
+def _mean(plan: Plan, ratio: Ratio) -> Floats:
+    """The noisy sum divided by the noisy count, within the domain.
+
+    Not a number where values may be missing and the noisy count cannot be told from none at all.
+    """
+    assert plan.domain is not None
+    inside = np.clip(ratio.offset, -1e150, 1e150)
+    value = nearest_in_hull(plan.domain, plan.domain.center + inside)
+    if plan.missing == "drop":
+        return np.where(ratio.is_empty(CONFIDENCE), np.nan, value)
+    return value
+
+
+def _recorded(plan: Plan, counts: list[Fraction]) -> Recorded:
+    """The numbers of recorded values beside a sum."""
+    recipe = plan.recipe
+    errors = recipe.row_scales[-len(counts) :] * np.sqrt(recipe.law.variance(recipe.query.rows))
+    return Recorded(np.array([float(count) for count in counts]), errors)

@@ -1,0 +1,122 @@
+"""The recipes that compete for the columns of a box, where more than their sums is released.
+
+Beside the sums these are the numbers of recorded values, where values may be missing, and the
+squares, from which the variance of every column is known and with it the sampling error. Squares
+are released where they cost the mean nothing: with normal and with Laplace noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muhat.domains import Box
+from muhat.domains.base import Vector
+from muhat.domains.lattice import BoxLattice, ColumnsLattice
+from muhat.ellipsoids import smallest_ellipsoid
+from muhat.errors import InvalidInput
+from muhat.mechanisms.columns import columns_recipe
+from muhat.mechanisms.joint import share_for_mean
+from muhat.mechanisms.laplace import best_scales
+from muhat.mechanisms.recipe import Recipe
+
+if TYPE_CHECKING:
+    from muhat.planning.task import Task
+
+LAWS_BY_NAME = {"gaussian": "normal", "laplace": "laplace", "box-norm": "maximum-norm"}
+"""The noise that the columns of a box can have beside their squares and counts."""
+
+LOPSIDED = 1 - 2.0**-30
+"""Squares are free about the middle of the bounds; below this the lattice's centre is not it."""
+
+
+def releases_columns(task: Task) -> bool:
+    """Whether more than the sums of a box is released: counts, or squares if they are wanted."""
+    if not isinstance(task.domain, Box) or task.clip is not None:
+        return False
+    secret_mean = task.statistic == "mean" and task.n is None
+    return secret_mean or task.missing == "drop" or task.population is not False
+
+
+def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
+    """A recipe for each of the named mechanisms that has something to release beside the sums."""
+    recipes = {}
+    for name in LAWS_BY_NAME.keys() & set(names):
+        lattice = _lattice(task, name)
+        secret_mean = task.statistic == "mean" and task.n is None
+        if secret_mean or lattice.squares or lattice.counts:
+            recipes[name] = _recipe(task, name, lattice)
+    return {name: recipes[name] for name in names if name in recipes}
+
+
+def _recipe(task: Task, name: str, lattice: ColumnsLattice) -> Recipe:
+    secret_mean = task.statistic == "mean" and task.n is None
+    share = 0.0
+    if secret_mean and not lattice.counts:
+        share = 1 - share_for_mean(task.body, task.p, task.weights)
+    return columns_recipe(
+        "joint" if secret_mean else name,
+        LAWS_BY_NAME[name],
+        lattice,
+        _axes(task, name, lattice.box),
+        task.protection(pure=name != "gaussian"),
+        count_share=share,
+        from_zero=task.statistic == "sum" and task.n is None,
+    )
+
+
+def _lattice(task: Task, name: str) -> ColumnsLattice:
+    """What is summed of every column."""
+    assert isinstance(task.domain, Box)
+    lower, upper = zip(*task.domain.bounds, strict=True)
+    dropped = task.missing == "drop"
+    if dropped and task.statistic == "sum":
+        box = BoxLattice.with_zero(lower, upper)
+    else:
+        box = BoxLattice.around(lower, upper)
+    return ColumnsLattice(box, squares=_has_squares(task, name, box), counts=dropped)
+
+
+def _has_squares(task: Task, name: str, box: BoxLattice) -> bool:
+    if task.population is False or (task.statistic == "sum" and task.n is None):
+        return False
+    if task.population:
+        return True
+    middle = all(e >= 2 * m * LOPSIDED for e, m in zip(box.extent, box.reach, strict=True))
+    independent = name == "gaussian" or (name == "laplace" and task.n is not None)
+    return middle and independent and task.contributions == 1
+
+
+def _axes(task: Task, name: str, box: BoxLattice) -> Vector:
+    """The proportions of the noise on the sums: those that are best without squares and counts."""
+    halves = np.array(
+        [float(extent * step) / 2 for extent, step in zip(box.extent, box.grid, strict=True)]
+    )
+    if task.statistic == "sum" and task.n is None:
+        ends = np.abs([task.domain.bounding_box])[0]
+        halves = ends.max(axis=0)
+    if name == "box-norm":
+        return halves
+    if name == "laplace":
+        return best_scales(halves, task.p, task.weights)
+    around = Box(-halves, halves)
+    return smallest_ellipsoid(around, task.p, "shifted", weights=task.weights).scales
+
+
+def check_population(task: Task) -> None:
+    """Refuse squares that would be of no use."""
+    if not task.population:
+        return
+    if not isinstance(task.domain, Box) or task.clip is not None:
+        raise InvalidInput("population=True is for records in a box: bounds for every column.")
+    if task.contributions > 1:
+        raise InvalidInput(
+            "population=True needs contributions=1: records of one person are not independent "
+            "draws, so the sampling error is not known."
+        )
+    if task.statistic == "sum" and task.n is None:
+        raise InvalidInput(
+            "a sum with a secret n has no population interval: leave population out."
+        )

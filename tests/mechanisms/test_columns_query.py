@@ -1,0 +1,163 @@
+"""Sums, squares and counts of columns move no farther than declared, in integers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from muhat.data.columns import Batch, Floats
+from muhat.data.kernel import record_integers
+from muhat.domains.lattice import BoxLattice, ColumnsLattice
+from muhat.mechanisms.columns import columns_recipe
+from muhat.mechanisms.columns_query import SQUARE_BOUND
+from muhat.mechanisms.recipe import Protection
+from muhat.noise import FRACTION_BITS
+from muhat.privacy import Neighbors
+
+SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
+AROUND = BoxLattice.around([-3.0], [5.0])
+WITH_ZERO = BoxLattice.with_zero([2.0], [5.0])
+LAWS = {"normal": 2.0, "laplace": 1.0, "maximum-norm": math.inf}
+STRENGTH = Fraction(1, 4)
+
+CASES = [
+    (law, neighbors, box, squares, counts, share)
+    for law in LAWS
+    for neighbors in Neighbors
+    for box, squares, counts, share in (
+        (AROUND, True, True, 0.0),
+        (AROUND, True, False, 0.3),
+        (AROUND, False, True, 0.0),
+        (AROUND, False, False, 0.3),
+        (WITH_ZERO, True, True, 0.0),
+        (WITH_ZERO, False, True, 0.0),
+    )
+    # A sum of a secret number of records is measured from 0 and has no squares.
+    if not (box is WITH_ZERO and squares and neighbors is ADD_REMOVE)
+]
+
+
+def recipe_of(law, neighbors, box, squares, counts, share, contributions=1):
+    protection = Protection(neighbors, STRENGTH, contributions, pure=law != "normal")
+    return columns_recipe(
+        "test",
+        law,
+        ColumnsLattice(box, squares, counts),
+        np.array([1.0]),
+        protection,
+        count_share=share if neighbors is ADD_REMOVE else 0.0,
+        from_zero=box is WITH_ZERO and neighbors is ADD_REMOVE,
+    )
+
+
+def values_of(box):
+    """Ends, middle, the worst pair of Lemma 1, what is beyond, and what is missing."""
+    low, high = 2.0 if box is WITH_ZERO else -3.0, 5.0
+    middle, half = (2.5, 2.5) if box is WITH_ZERO else (1.0, 4.0)
+    turn = 1 - (math.sqrt(5) - 1)
+    u = [-1, 1, 0, turn, -turn, 0.5, -0.5, 0.3, math.sqrt(0.5), 1e-9, 1 - 1e-9]
+    spread = np.random.default_rng(1).uniform(low, high, 40)
+    ends = [low, high, math.nextafter(high, 0), 1e300, -1e300, math.nan, math.inf]
+    return np.array([*ends, *(middle + half * np.array(u)), *spread])
+
+
+def length(vector, norm):
+    sizes = [abs(int(x)) for x in vector]
+    if norm == 1:
+        return sum(sizes)
+    return max(sizes) if math.isinf(norm) else math.sqrt(sum(x * x for x in sizes))
+
+
+def longest_move(recipe, norm, neighbors, box):
+    """The farthest two answers of neighbours are apart, over all pairs of values."""
+    query = recipe.query
+    records = record_integers(query.lattice, Batch(58, [Floats(values_of(box))]))
+    rows = [[int(x) for x in record] for record in records]
+    rest = [sum(column) for column in zip(*rows, strict=True)]
+
+    def answer(extra):
+        totals = [sum(parts) for parts in zip(rest, *extra, strict=True)]
+        return query.answer(totals, len(rows) + len(extra))
+
+    if neighbors is ADD_REMOVE:
+        pairs = [([], [row]) for row in rows]
+    else:
+        pairs = [([a], [b]) for a, b in itertools.combinations(rows, 2)]
+    return max(
+        length([x - y for x, y in zip(answer(a), answer(b), strict=True)], norm) for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_two_neighbours_are_farther_apart_than_declared(case):
+    law, neighbors, box, *_ = case
+    recipe, norm = recipe_of(*case), LAWS[law]
+    declared = recipe.query.sensitivity(norm, neighbors, 1)
+    assert declared**2 <= STRENGTH * (1 << 2 * FRACTION_BITS)
+    observed = longest_move(recipe, norm, neighbors, box)
+    assert observed <= declared
+    # Nothing is given away either, but for the count beside a sum, which never moves alone.
+    assert observed >= declared * Fraction(999_999_999, 10**9) * (1 if box is AROUND else 0.97)
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize("counts", [True, False])
+def test_squares_and_under_substitution_counts_cost_the_sum_nothing(law, counts):
+    plain = recipe_of(law, SUBSTITUTE, AROUND, False, False, 0.0)
+    more = recipe_of(law, SUBSTITUTE, AROUND, True, counts, 0.0)
+    assert more.row_scales[0] == pytest.approx(plain.row_scales[0], rel=1e-9)
+
+
+def test_the_noise_is_that_of_the_table():
+    """Variances or scales in half-widths, squared half-widths and records; promise 1/2."""
+
+    def noise(law, neighbors, squares, counts):
+        recipe = recipe_of(law, neighbors, AROUND, squares, counts, 0.0)
+        return recipe.row_scales / 2 / np.array([4.0, *[1.0] * (recipe.query.rows - 1)])
+
+    expected = np.sqrt([4, 4, 4 / 3])
+    assert noise("normal", SUBSTITUTE, True, True) == pytest.approx(expected, rel=1e-6)
+    assert noise("normal", SUBSTITUTE, True, False) == pytest.approx([2, 1.2012], rel=1e-4)
+    assert noise("laplace", SUBSTITUTE, True, True) == pytest.approx([2, 4, 2], rel=1e-5)
+    assert noise("normal", ADD_REMOVE, True, True) == pytest.approx(np.sqrt([2, 2, 2]), rel=1e-6)
+    assert noise("maximum-norm", ADD_REMOVE, False, True) == pytest.approx([1, 1], rel=1e-6)
+
+
+@pytest.mark.parametrize(("law", "growth"), [("normal", 1.02), ("laplace", 1.3)])
+def test_larger_squares_would_move_more_and_are_declared_to(law, growth):
+    norm = LAWS[law]
+    recipe = recipe_of(law, SUBSTITUTE, AROUND, True, False, 0.0)
+    query = recipe.query
+    louder = replace(query, squares=tuple(int(growth * x) for x in query.squares))
+    observed = longest_move(replace_query(recipe, louder), norm, SUBSTITUTE, AROUND)
+    assert observed <= louder.sensitivity(norm, SUBSTITUTE, 1)
+    if law == "normal":
+        assert observed > query.sensitivity(norm, SUBSTITUTE, 1)
+
+
+def replace_query(recipe, query):
+    """A recipe that would refuse itself, for the arithmetic alone."""
+
+    class Loud:
+        pass
+
+    loud = Loud()
+    loud.query = query
+    return loud
+
+
+def test_the_constant_of_the_lemma_is_just_above_the_root():
+    assert 0 < SQUARE_BOUND - Fraction(8 * (5 * math.sqrt(5) - 11)) < Fraction(1, 10_000)
+
+
+@pytest.mark.parametrize("contributions", [2, 5])
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+def test_several_records_a_person_take_as_many_times_the_noise(contributions, neighbors):
+    one = recipe_of("normal", neighbors, AROUND, True, True, 0.0)
+    several = recipe_of("normal", neighbors, AROUND, True, True, 0.0, contributions)
+    assert several.row_scales == pytest.approx(contributions * one.row_scales, rel=1e-9)
