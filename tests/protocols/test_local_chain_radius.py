@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from muhat.privacy import PureDP
-from muhat.protocols.local_chain_radius import PULL, _area_errors, least_radius, sure_excess
+from muhat.protocols.local_chain_radius import PULL, SURER, _area_errors, least_radius, sure_excess
 from muhat.protocols.range_cells import Distance
 from muhat.protocols.range_choice import best_ranges
 from muhat.protocols.range_counts import RangeCounts
@@ -51,7 +51,7 @@ def test_what_few_people_seem_to_see_counts_for_nothing():
     """All of them at one place: 40 noisy answers show no tail, and the radius is about there."""
     for seed in range(20):
         counts = counted(np.full(40, 2.0), epsilon=1.0, seed=seed)
-        assert sure_excess(counts, EDGES)[GRID.codes(np.array([4.0]))[0] :].max() < 1.0
+        assert sure_excess(counts, EDGES, SURER)[GRID.codes(np.array([4.0]))[0] :].max() < 1.0
 
 
 def test_errors_of_areas_are_those_of_simulated_answers():

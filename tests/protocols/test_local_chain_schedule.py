@@ -11,7 +11,8 @@ import pytest
 
 import muhat as mh
 from muhat.protocols import local_chain_schedule as rules
-from muhat.protocols.local_chain_schedule import ChainSchedule, Place, Step
+from muhat.protocols.local_chain_place import Place, Step
+from muhat.protocols.local_chain_schedule import ChainSchedule
 from muhat.protocols.range_counts import RangeCounts
 
 PROMISES = [
@@ -45,9 +46,11 @@ def counts_of(plan: ChainSchedule, place: Place, distances: np.ndarray) -> Range
 @pytest.mark.parametrize("dim", [1, 2, 16, 200])
 def test_groups_leave_most_people_for_the_mean(dim, promise):
     plan = schedule(dim=dim, privacy=promise)
-    fixed = plan.first_users + plan.fine_users + plan.last_users
+    single = [step for step in Step if step not in (Step.CENTER, Step.RADIUS, Step.MEAN)]
+    fixed = sum(plan.users(replace(plan.first(), step=step)) for step in single)
     pair = plan.center_users + plan.radius_users
-    assert fixed + pair <= 0.46 * plan.n
+    assert fixed + pair <= 0.581 * plan.n
+    assert rules.LEAST_LEFT - rules.WIDE_SHARE > 0.13
     assert min(plan.first_users, plan.center_users, plan.radius_users) >= 1
 
 
@@ -67,7 +70,10 @@ def test_grids_have_as_many_cells_as_planned_on_every_scale(magnitude):
         for step, cells in (
             (Step.FIRST, rules.FIRST_CELLS),
             (Step.RADIUS, rules.RADIUS_CELLS),
+            (Step.FAR, 2),
+            (Step.WIDE, rules.WIDE_CELLS),
             (Step.LAST, rules.LAST_CELLS),
+            (Step.OUTSIDE, 2),
         ):
             place = Place(step, (0.0, 0.0, 0.0), radius, noise * radius, 0)
             grid = plan.grid(place)
@@ -107,8 +113,8 @@ def around(noise: float) -> Place:
     [
         (1.5, 1.5, Step.CENTER),  # nothing but the noise of the centre is seen
         (1.5, 3.0, Step.CENTER),  # that may still be noise
-        (1.5, 7.0, Step.FINE),  # people are much farther off than the noise
-        (4.0, 9.5, Step.FINE),  # the radius stays
+        (1.5, 7.0, Step.FAR),  # people are much farther off than the noise
+        (4.0, 9.5, Step.FAR),  # the radius stays
         (9.0, 14.0, Step.CENTER),  # most people are outside: another ball is needed
     ],
 )
@@ -122,26 +128,71 @@ def test_centres_are_sought_until_their_noise_is_small_beside_the_radius(noise, 
 def test_centres_are_not_sought_when_there_are_no_people_left_or_no_end_in_sight():
     plan, place = schedule(), around(1.5)
     counts = counts_of(plan, place, np.full(9000, 1.5))
-    assert plan.counted(place, counts, rules.MOST_CENTERS).step is Step.FINE
-    assert plan.counted(replace(place, asked=60_000), counts, 1).step is Step.FINE
+    assert plan.counted(place, counts, rules.MOST_CENTERS).step is Step.FAR
+    assert plan.counted(replace(place, asked=60_000), counts, 1).step is Step.FAR
     tiny = replace(place, radius=rules.SMALLEST * plan.reach, noise=0.1 * rules.SMALLEST)
-    assert plan.counted(tiny, counts_of(plan, tiny, np.zeros(9000)), 1).step is Step.FINE
+    assert plan.counted(tiny, counts_of(plan, tiny, np.zeros(9000)), 1).step is Step.FAR
+
+
+def test_a_ball_does_not_shrink_around_most_people_while_others_stay_far_behind():
+    """Four in five at the centre and the rest anywhere: what made the ball collapse."""
+    plan, place = schedule(), around(1.5)
+    distances = np.where(np.arange(9000) % 5, 0.0, 40.0)
+    assert plan.counted(place, counts_of(plan, place, distances), 1).step is Step.FAR
+    alone = plan.counted(place, counts_of(plan, place, np.zeros(9000)), 1)
+    assert alone.step is Step.CENTER
+
+
+@pytest.mark.parametrize(("share", "step"), [(0.0, Step.FINE), (0.2, Step.WIDE)])
+def test_people_far_outside_are_looked_for_on_all_scales(share, step):
+    plan, place = schedule(), replace(around(1.0), step=Step.FAR, radius=1e-6)
+    distances = np.where(np.arange(9000) < share * 9000, 50.0, 0.0)
+    found = plan.counted(place, counts_of(plan, place, distances), 1)
+    assert (found.step, found.radius) == (step, 1e-6)
+    assert found.asked == place.asked + 4_000
+    if step is Step.WIDE:
+        wide = plan.counted(found, counts_of(plan, found, distances), 1)
+        assert wide.step is Step.FINE
+        assert 50.0 <= wide.radius < 250.0
 
 
 def test_the_last_steps_follow_one_another_and_the_rest_is_for_the_mean():
     plan = schedule()
     place = replace(around(1.0), step=Step.FINE)
-    fine = plan.centered(place, np.ones(3), plan.fine_users)
-    assert (fine.step, fine.asked) == (Step.LAST, 28_000)
+    fine = plan.centered(place, np.ones(3), plan.users(place))
+    assert (fine.step, fine.asked) == (Step.LAST, 26_000)
     last = plan.counted(fine, counts_of(plan, fine, np.full(9000, 8.0)), 3)
-    assert (last.step, last.asked) == (Step.MEAN, 35_000)
-    assert plan.users(last) == 65_000
+    assert (last.step, last.asked) == (Step.OUTSIDE, 34_000)
     assert 6.0 < last.radius < 10.0
+    mean = plan.counted(last, counts_of(plan, last, np.full(9000, 8.0)), 3)
+    assert (mean.step, mean.asked, mean.radius) == (Step.MEAN, 39_000, last.radius)
+    assert plan.users(mean) == 61_000
+
+
+def test_a_last_radius_at_the_end_of_its_grid_is_looked_for_further_out():
+    plan = schedule(dim=1)
+    place = replace(around(1.0), step=Step.LAST, center=(0.0,))
+    counts = counts_of(plan, place, np.full(9000, 90.0))
+    assert plan.counted(place, counts, 3).step is Step.FAR
+    assert plan.counted(replace(place, asked=60_000), counts, 3).step is Step.OUTSIDE
+
+
+def test_people_outside_the_last_ball_are_counted_without_bias():
+    plan, place = schedule(), replace(around(1.0), step=Step.OUTSIDE)
+    distances = np.where(np.arange(9000) % 10, 9.0, 11.0)
+    share, error = plan.counted(place, counts_of(plan, place, distances), 3).outside
+    assert abs(share - 0.1) < 6 * error
+    assert 0.003 < error < 0.01
 
 
 def test_places_survive_json_and_nonsense_is_refused():
     place = around(1.5)
     assert Place.from_dict(place.to_dict()) == place
+    counted = replace(place, outside=(-0.01, 0.02))
+    assert Place.from_dict(counted.to_dict()) == counted
+    for wrong in (3, [1.0], [0.1, 0.0], ["x", 1.0]):
+        with pytest.raises(mh.InvalidInput):
+            Place.from_dict({**place.to_dict(), "outside": wrong})
     for change in ({"next": "home"}, {"radius": 0}, {"center": 3}, {"noise": "?"}, {"asked": -1}):
         with pytest.raises(mh.InvalidInput):
             Place.from_dict({**place.to_dict(), **change})

@@ -10,6 +10,7 @@ its direction was rounded. So a message is exactly ln(g)-private, g ≤ e^ε. do
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -154,6 +155,30 @@ class CapRandomizer:
             rows = slice(start, start + step)
             total += self.codebook.vectors(nonces[rows], indices[rows]).sum(axis=0)
         return self.map.point(total / (len(indices) * self.moments.shrinkage))
+
+    def estimates(self, nonces: Bytes, payloads: Bytes) -> Iterator[Floats]:
+        """What every message tells about its record, less the centre, some thousand at a time.
+
+        Unbiased; of shape (rows, domain.dim), and each row of the same length for a ball.
+        """
+        indices, axes = _indices(payloads, self.payload_bytes), self.map.axes
+        step = max(1, _CHUNK_NUMBERS // max(axes.shape))
+        for start in range(0, len(indices), step):
+            rows = slice(start, start + step)
+            found = self.codebook.vectors(nonces[rows], indices[rows]) / self.moments.shrinkage
+            yield found * axes if axes.ndim == 1 else found @ axes.T
+
+    @property
+    def least_variances(self) -> Floats:
+        """What no coordinate of a message's estimate varies less than, of shape (domain.dim,).
+
+        The covariance of `spread`, along the record and across, is least at t = 0 or t = 1.
+        """
+        base, excess = self._variances
+        across = base - excess / (self.map.rank - 1) if self.map.rank > 1 else base
+        least = max(min(base, base + excess - 1, across), 0.0)
+        axes = self.map.axes
+        return np.asarray(least * (axes**2 if axes.ndim == 1 else np.square(axes).sum(axis=1)))
 
     def covariance(self, n: int) -> Floats:
         """That of `spread(n)`: see `MeanRandomizer`."""

@@ -4,8 +4,10 @@
     center          the noisy mean of the ball becomes the next centre
     radius          how far people are from it; again, until the noise of the centre is small
                     beside the radius, or the radius stays
+    far outside     whether people lie far outside of it; if so, a wide radius, on all scales
     last center     a better one, by more people
     last radius     the one with the least error, what clipping takes and noise together
+    outside         how many are not in the last ball
     mean            the mean of the last ball, by everybody who has not been asked yet
 
 Every round asks another group, so everybody is asked once and has the whole promise; a ball is
@@ -26,22 +28,25 @@ from muhat import _check, privacy
 from muhat.domains import Ball, Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
+from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy
-from muhat.protocols.local_chain_schedule import ChainSchedule, Place, Step
+from muhat.protocols.local_chain_place import Place, Step
+from muhat.protocols.local_chain_schedule import ChainSchedule
 from muhat.protocols.one_round import (
     FOLLOWED,
     NORMAL,
     column_names,
     mean_randomizer,
-    normal_spread,
     numbered,
     require_magnitude,
     turnout,
 )
+from muhat.protocols.own_spread import of_people
 from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Randomizer
 from muhat.protocols.range_randomizer import RangeRandomizer
+from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -106,6 +111,7 @@ class LocalChain:
 
     def _release(self, protocol: Protocol, place: Place, received: Received) -> Release:
         asked, users = mean_randomizer(protocol.randomizer), received.users
+        own = of_people(asked, received, place.radius)
         return Release(
             statistic="mean",
             value=asked.mean(received.nonces, received.payloads),
@@ -116,9 +122,15 @@ class LocalChain:
             n=users,
             contributions=1,
             domain=Ball(place.radius, dim=self.domain.dim, center=np.array(place.center)),
-            noise=normal_spread(asked.covariance(users)),
+            noise=own.used,
             certificate=None,
-            assumptions=(*last_group(self.n), *turnout(protocol, users), _rounds(protocol)),
+            assumptions=(
+                *last_group(self.n),
+                own.describe(),
+                *turnout(protocol, users),
+                _rounds(protocol),
+            ),
+            outside=_outside(protocol, place, users),
             plan_digest=protocol.digest,
             ledger_head=None,
         )
@@ -199,8 +211,8 @@ def last_group(n: int) -> tuple[str, ...]:
         "only; nobody is trusted",
         "errors are about the records clipped to the last ball, a missing value counting as its "
         "centre; the ball is learnt from people who are not in the mean",
-        f"the mean is over those of the {n} people who were asked last; they stand for all if "
-        "who is asked when was drawn at random",
+        f"the mean is over those of the {n} people who were asked last; they stand for all, as "
+        "errors allow for, if who is asked when was drawn at random",
         FOLLOWED,
         NORMAL,
     )
@@ -215,6 +227,16 @@ def _asks(schedule: ChainSchedule, place: Place) -> Randomizer:
 def _centers(protocol: Protocol) -> int:
     """How many centres earlier rounds have tried."""
     return sum(entry["step"] == Step.CENTER for entry in protocol.learnt)
+
+
+def _outside(protocol: Protocol, place: Place, users: int) -> Outside | None:
+    """How many of all who have answered are not in the last ball."""
+    if place.outside is None:
+        return None
+    people = sum(entry["people"] for entry in protocol.learnt) + users
+    share, error = place.outside
+    reach = LAWS["normal"].quantile(CONFIDENCE, 1)
+    return Outside.of(share * people, reach * error * people, people)
 
 
 def _rounds(protocol: Protocol) -> str:

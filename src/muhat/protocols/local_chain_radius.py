@@ -16,32 +16,33 @@ import numpy as np
 from muhat.protocols.randomizer import Floats
 from muhat.protocols.range_counts import RangeCounts
 
-SURE = 2.0
-"""An excess counts as far as it is above so many standard errors."""
+SURE, SURER = 1.0, 2.0
+"""An excess counts as far as it is above so many standard errors: where the grid ends close by, and
+where it covers all scales, so that what only seems to be there could buy any amount of noise."""
 
 PULL = 0.7
 """Records beyond the radius pull in different directions: such a part of the excess is bias."""
 
 
-def least_radius(counts: RangeCounts, unit_noise: float) -> float:
+def least_radius(counts: RangeCounts, unit_noise: float, sure: float = SURE) -> float:
     """The edge of the grid with the least error, if a mean in the unit ball has that noise."""
     edges = np.array([counts.grid.value(cell) for cell in range(counts.grid.cells)])
-    bias = PULL * sure_excess(counts, edges)
+    bias = PULL * sure_excess(counts, edges, sure)
     return float(edges[np.argmin(bias**2 + (unit_noise * edges) ** 2)])
 
 
-def sure_excess(counts: RangeCounts, edges: Floats) -> Floats:
+def sure_excess(counts: RangeCounts, edges: Floats, sure: float = SURE) -> Floats:
     """What the mean excess beyond every edge is at least, but for bad luck, of shape (cells,).
 
     The integral from an edge up to any later one is a lower bound on the excess; each is lowered
-    by its standard error, and the largest is taken.
+    by so many standard errors, and the largest is taken.
     """
     beyond = 1 - counts.monotone()[1:]
     widths = np.append(np.diff(edges), 0.0)
     area = np.concatenate([[0.0], np.cumsum(beyond * widths)])
     errors = _area_errors(counts, widths)
     rows = range(len(edges))
-    return np.array([(area[row:] - area[row] - SURE * errors[row, row:]).max() for row in rows])
+    return np.array([(area[row:] - area[row] - sure * errors[row, row:]).max() for row in rows])
 
 
 def _area_errors(counts: RangeCounts, widths: Floats) -> Floats:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 
-from muhat import _check
 from muhat.domains import Ball
-from muhat.errors import InvalidInput
 from muhat.privacy import ZCDP, Privacy, PureDP, pure_within
-from muhat.protocols.local_chain_radius import least_radius
+from muhat.protocols.local_chain_place import Place, Step
+from muhat.protocols.local_chain_radius import SURE, SURER, least_radius
 from muhat.protocols.local_mean import best_randomizer
 from muhat.protocols.randomizer import Floats, MeanRandomizer
 from muhat.protocols.range_cells import Distance
@@ -37,10 +34,20 @@ FIRST_WORST, RADIUS_WORST = 0.12, 0.2
 RADIUS_CELLS, RADIUS_ERROR, RADIUS_MOST = 16, 0.06, 0.10
 """The same for a radius around a new centre."""
 
-LAST_CELLS, LAST_SHARE = 64, 0.07
+FAR, FAR_SHARE, SEEN = 6.0, 0.04, 2.5
+"""Whether people lie far outside, beyond so many times the radius, is asked of such a part of them;
+they do if the answers show it by so many standard errors."""
+
+WIDE_CELLS, WIDE_SHARE = 16, 0.08
+"""If they do, another radius is looked for on all scales: cells, and the part of the people."""
+
+LAST_CELLS, LAST_SHARE = 16, 0.08
 """The last radius: cells, and the part of the people it takes."""
 
-CENTER_NOISE, CENTER_MOST, FINE_SHARE = 0.16, 0.12, 0.08
+OUTSIDE_SHARE = 0.05
+"""The part of the people who say whether they are in the last ball."""
+
+CENTER_NOISE, CENTER_MOST, FINE_SHARE = 0.16, 0.12, 0.06
 """A new centre is off by such a part of the radius, if that many people are enough; the last one
 takes a fixed part of them."""
 
@@ -55,76 +62,18 @@ GROWN, BELOW_NOISE = 1.7, 0.4
 """A radius around a new centre is looked for up to so many times the old one, and down to such a
 part of the centre's noise."""
 
-LAST_LOWEST, LAST_LOW, LAST_HIGH = 0.15, 0.5, 16.0
-"""The last radius is looked for between parts of the one before it: from the centre's noise, if
-that is between the first two, up to the third."""
+LAST_LOWEST, LAST_LOW = 0.15, 0.5
+"""The last radius is looked for from parts of the one before it, from the centre's noise if that
+is between the two, up to where far outside begins."""
 
-LEAST_LEFT = 0.3
-"""The part of the people that is kept for the mean before another centre is looked for."""
+LEAST_LEFT = 0.22
+"""The part of the people that is kept for the mean before another centre is looked for, or another
+radius; a wide one takes of it."""
 
 MOST_CENTERS = 30
 
 SMALLEST = 2.0**-40
 """The least public radius, as a part of the largest: floats could not resolve much smaller ones."""
-
-
-class Step(StrEnum):
-    """What a round asks for."""
-
-    FIRST = "first radius"
-    CENTER = "center"
-    RADIUS = "radius"
-    FINE = "last center"
-    LAST = "last radius"
-    MEAN = "mean"
-
-    @property
-    def is_mean(self) -> bool:
-        """Whether devices send their records, clipped and randomised; else their distances."""
-        return self in (Step.CENTER, Step.FINE, Step.MEAN)
-
-
-@dataclass(frozen=True)
-class Place:
-    """What is known about where the records lie, and what is asked next.
-
-    Attributes:
-        step: what is asked next.
-        center: a point near the records.
-        radius: most records were seen within it, around this centre or the one before.
-        noise: the root mean square error of the centre.
-        asked: how many people have been asked so far.
-    """
-
-    step: Step
-    center: tuple[float, ...]
-    radius: float
-    noise: float
-    asked: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The place as plain data."""
-        return {
-            "next": self.step.value,
-            "center": list(self.center),
-            "radius": self.radius,
-            "noise": self.noise,
-            "asked": self.asked,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Place:
-        """What `to_dict` described."""
-        try:
-            return cls(
-                Step(_check.one_of("next", fields["next"], [step.value for step in Step])),
-                tuple(_check.real("a coordinate of the centre", each) for each in fields["center"]),
-                _check.positive("radius", fields["radius"]),
-                _check.positive("noise", fields["noise"]),
-                _check.count("asked", fields["asked"], least=0),
-            )
-        except (KeyError, TypeError):
-            raise InvalidInput("what earlier rounds have learnt is not well described.") from None
 
 
 @dataclass(frozen=True)
@@ -168,16 +117,6 @@ class ChainSchedule:
         """How many people find the first radius."""
         return self._counting(FIRST_CELLS, FIRST_ERROR, FIRST_MOST)
 
-    @property
-    def fine_users(self) -> int:
-        """How many people find the last centre."""
-        return self._group(self.n, FINE_SHARE)
-
-    @property
-    def last_users(self) -> int:
-        """How many people find the last radius."""
-        return self._group(self.n, LAST_SHARE)
-
     def users(self, place: Place) -> int:
         """How many people are asked next."""
         match place.step:
@@ -187,12 +126,10 @@ class ChainSchedule:
                 return self.center_users
             case Step.RADIUS:
                 return self.radius_users
-            case Step.FINE:
-                return self.fine_users
-            case Step.LAST:
-                return self.last_users
             case Step.MEAN:
                 return self.n - place.asked
+            case _:
+                return self._group(self.n, _SHARES[place.step])
 
     def first(self) -> Place:
         """Nothing is known but the magnitude."""
@@ -220,9 +157,15 @@ class ChainSchedule:
             case Step.RADIUS:
                 high = min(GROWN * radius, 2 * self.reach)
                 return geometric(min(BELOW_NOISE * noise, high / 8), high, RADIUS_CELLS)
+            case Step.FAR:
+                return geometric(FAR * radius, 2 * FAR * radius, 2)
+            case Step.WIDE:
+                return geometric(radius, max(2 * self.reach, 4 * FAR * radius), WIDE_CELLS)
+            case Step.OUTSIDE:
+                return geometric(radius, 2 * radius, 2)
             case _:
                 low = min(LAST_LOW * radius, max(noise, LAST_LOWEST * radius))
-                return geometric(low, min(LAST_HIGH * radius, 4 * self.reach), LAST_CELLS)
+                return geometric(low, FAR * radius, LAST_CELLS)
 
     def centered(self, place: Place, center: Floats, users: int) -> Place:
         """After a centre was found by the answers of so many people."""
@@ -238,24 +181,52 @@ class ChainSchedule:
     def counted(self, place: Place, counts: RangeCounts, centers: int) -> Place:
         """After distances were counted; `centers` is how many have been tried."""
         known = replace(place, asked=place.asked + self.users(place))
-        if place.step is Step.LAST:
-            left = self.n - known.asked
-            radius = least_radius(counts, self.noise(1.0, left))
-            return replace(known, step=Step.MEAN, radius=radius)
-        radius = max(counts.quantile(1 - BEYOND), SMALLEST * self.reach)
-        if place.step is Step.FIRST:
-            return replace(known, step=Step.CENTER, radius=radius)
+        match place.step:
+            case Step.FIRST:
+                return replace(known, step=Step.CENTER, radius=self._most(counts))
+            case Step.RADIUS:
+                return self._around(place, known, counts, centers)
+            case Step.FAR:
+                if not _seen_beyond(counts):
+                    return replace(known, step=Step.FINE)
+                return replace(known, step=Step.WIDE, outside=share_beyond(counts))
+            case Step.WIDE:
+                radius = max(self._least(counts, known.asked, SURER), _halfway(place, counts))
+                return replace(known, step=Step.FINE, radius=radius, outside=None)
+            case Step.LAST:
+                radius = self._least(counts, known.asked, SURE)
+                # At the end of the grid there may be more to find beyond it.
+                end = counts.grid.value(counts.grid.cells - 2)
+                again = radius >= end and self._affords(known.asked)
+                return replace(known, step=Step.FAR if again else Step.OUTSIDE, radius=radius)
+            case _:
+                return replace(known, step=Step.MEAN, outside=share_beyond(counts))
+
+    def _around(self, place: Place, known: Place, counts: RangeCounts, centers: int) -> Place:
+        """Another centre, unless it would not be better, or people would run out."""
+        radius = self._most(counts)
         same = SHRUNK * place.radius < radius < OUTSIDE * place.radius
         settled = same or place.noise < NEAR * radius or radius <= SMALLEST * self.reach
-        more = not settled and centers < MOST_CENTERS and self._affords_center(known.asked)
-        return replace(known, step=Step.CENTER if more else Step.FINE, radius=radius)
+        # Where a part of the people stays far behind, a smaller ball would be about the others.
+        settled = settled or (radius < OUTSIDE * place.radius and _seen_beyond(counts))
+        pair = self.center_users + self.radius_users
+        more = not settled and centers < MOST_CENTERS and self._affords(known.asked + pair)
+        return replace(known, step=Step.CENTER if more else Step.FAR, radius=radius)
+
+    def _most(self, counts: RangeCounts) -> float:
+        """The radius that most people do not exceed."""
+        return max(counts.quantile(1 - BEYOND), SMALLEST * self.reach)
+
+    def _least(self, counts: RangeCounts, asked: int, sure: float) -> float:
+        """The radius with the least error, if all who are left are asked for the mean."""
+        return least_radius(counts, self.noise(1.0, self.n - asked), sure)
 
     @property
     def likely_users(self) -> int:
         """How many people are left for the mean after two centres, the common path."""
         pairs = 2 * (self.center_users + self.radius_users)
         before = self.users(self.first()) if self.first().step is Step.FIRST else 0
-        return self.n - before - pairs - self.fine_users - self.last_users
+        return self.n - before - pairs - self._rest
 
     @property
     def least_n(self) -> int:
@@ -264,9 +235,14 @@ class ChainSchedule:
         for_radii = (self._counting_error(RADIUS_CELLS) / RADIUS_WORST) ** 2 / RADIUS_MOST
         return math.ceil(max(for_centers, for_radii, 100))
 
-    def _affords_center(self, asked: int) -> bool:
-        more = self.center_users + self.radius_users + self.fine_users + self.last_users
-        return asked + more <= (1 - LEAST_LEFT) * self.n
+    @property
+    def _rest(self) -> int:
+        """How many people are asked between the last pair and the mean, unless others are far."""
+        return sum(self._group(self.n, part) for step, part in _SHARES.items() if step != Step.WIDE)
+
+    def _affords(self, asked: int) -> bool:
+        """Whether enough people are left for the mean after all that usually follows."""
+        return asked + self._rest <= (1 - LEAST_LEFT) * self.n
 
     def _counting(self, cells: int, error: float, most: float) -> int:
         return self._group((self._counting_error(cells) / error) ** 2, most)
@@ -279,6 +255,40 @@ class ChainSchedule:
     def _group(self, wanted: float, most: float) -> int:
         # A product of floats may lie next to the whole number that is meant.
         return max(1, math.ceil(round(min(wanted, most * self.n), 6)))
+
+
+_SHARES = {
+    Step.FAR: FAR_SHARE,
+    Step.WIDE: WIDE_SHARE,
+    Step.FINE: FINE_SHARE,
+    Step.LAST: LAST_SHARE,
+    Step.OUTSIDE: OUTSIDE_SHARE,
+}
+"""The parts of the people that single steps take."""
+
+
+def share_beyond(counts: RangeCounts) -> tuple[float, float]:
+    """The share of the people in the last cell, and its standard error.
+
+    The error is about all people, of whom those who were asked are a random part.
+    """
+    share = 1 - float(counts.prefix()[-2])
+    inside = min(max(share, 0.0), 1.0)
+    sampling = inside * (1 - inside) / max(counts.users, 1)
+    return share, math.sqrt(float(counts.standard_error()[-2]) ** 2 + sampling)
+
+
+def _seen_beyond(counts: RangeCounts) -> bool:
+    """Whether people in the last cell are more than noise."""
+    share, error = share_beyond(counts)
+    return share > SEEN * error
+
+
+def _halfway(place: Place, counts: RangeCounts) -> float:
+    """A radius that half of the people far outside exceed, or as many as can be told from none."""
+    far, _ = place.outside or (0.0, 0.0)
+    left = max(far / 2, SEEN * float(np.median(counts.standard_error()[1:-1])))
+    return counts.quantile(1 - left) if left < far else place.radius
 
 
 @lru_cache(maxsize=64)

@@ -37,11 +37,11 @@ from muhat.protocols.local_mean import best_randomizer
 from muhat.protocols.one_round import (
     column_names,
     mean_randomizer,
-    normal_spread,
     numbered,
     require_magnitude,
     turnout,
 )
+from muhat.protocols.own_spread import of_people
 from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Floats, MeanRandomizer, Randomizer
 from muhat.protocols.range_cells import Distance, Look, Rotated
@@ -208,6 +208,7 @@ class LocalThreeRounds:
     def _release(self, protocol: Protocol, received: Received) -> Release:
         asked, users = mean_randomizer(protocol.randomizer), received.users
         center, radius = read_center(protocol), float(protocol.learnt[1]["radius"])
+        own = of_people(asked, received, radius)
         return Release(
             statistic="mean",
             value=asked.mean(received.nonces, received.payloads),
@@ -218,9 +219,9 @@ class LocalThreeRounds:
             n=users,
             contributions=1,
             domain=Ball(radius, dim=self.domain.dim, center=np.array(center)),
-            noise=normal_spread(asked.covariance(users)),
+            noise=own.used,
             certificate=None,
-            assumptions=(*last_group(self.n), *turnout(protocol, users)),
+            assumptions=(*last_group(self.n), own.describe(), *turnout(protocol, users)),
             plan_digest=protocol.digest,
             ledger_head=None,
         )

@@ -22,6 +22,7 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.aims import aims_of, read_aims
 from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.own_spread import of_records
 from muhat.protocols.protocol import Protocol
 from muhat.protocols.randomizer import Floats, MeanRandomizer, Randomizer
 from muhat.protocols.share_randomizer import ShareRandomizer
@@ -71,6 +72,7 @@ class OneRoundMean(ABC):
         value, users = randomizer.mean(received.nonces, received.payloads), received.users
         if len(value) != self.domain.dim:
             raise InvalidInput("the round's randomizer is about another domain than the mean.")
+        own = of_records(randomizer, received)
         return Release(
             statistic="mean",
             value=value,
@@ -81,9 +83,9 @@ class OneRoundMean(ABC):
             n=users,
             contributions=1,
             domain=self.domain,
-            noise=randomizer.spread(users),
+            noise=own.used,
             certificate=self.certificate(randomizer, users),
-            assumptions=(*self.assumptions(), *turnout(protocol, users)),
+            assumptions=(*self.assumptions(), own.describe(), *turnout(protocol, users)),
             plan_digest=protocol.digest,
             ledger_head=None,
         )
