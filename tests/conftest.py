@@ -11,6 +11,14 @@ settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=F
 settings.load_profile("fixed")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def claims_of_tests(tmp_path_factory):
+    """Keyed entropy names states alike on every run: their claims must not outlive it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state-home")))
+        yield
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--entropy", default="", help="another key for what tests draw")
 

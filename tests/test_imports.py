@@ -14,7 +14,7 @@ import muhat
 
 SOURCE = Path(muhat.__file__).parent
 FLOORS = [
-    {"errors", "_check"},
+    {"errors", "_check", "_text"},
     {"privacy", "domains"},
     {"ellipsoids"},
     {"workloads"},

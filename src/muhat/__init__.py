@@ -12,6 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "MuhatError": "muhat.errors",
     "InvalidInput": "muhat.errors",
     "BudgetExceeded": "muhat.errors",
     "Impossible": "muhat.errors",
@@ -24,6 +25,7 @@ _HOMES = {
     "Neighbors": "muhat.privacy",
     "shuffled": "muhat.privacy",
     "amplified": "muhat.privacy.amplification",
+    "csv_data": "muhat.data.files",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
     "Ellipsoid": "muhat.domains",

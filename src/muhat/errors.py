@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from muhat._text import printable
+
 
 class MuhatError(Exception):
-    """The parent of every error that muhat raises on purpose."""
+    """The parent of every error that muhat raises on purpose.
+
+    Its sentence may name a column or a file, so that what could steer a terminal is escaped.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(
+            *(printable(each) if isinstance(each, str) else each for each in arguments)
+        )
 
 
 class InvalidInput(MuhatError, ValueError):

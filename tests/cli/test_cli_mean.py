@@ -152,7 +152,7 @@ def test_bad_input_is_one_sentence_and_two_and_costs_nothing(folder, case):
         ("text.db", (), "not a muhat ledger"),
         (".", (), "not a ledger"),
         ("", (), "must be a path"),
-        ("secret.db", (), "neighbors must be 'add-remove'"),
+        ("secret.db", ("--n", "40"), "neighbors must be 'add-remove'"),
         ("budget.db", ("--secret-n",), "neighbors must be 'substitute'"),
         ("pure.db", (), "cannot be charged"),
         ("budget.db", ("--rho", "11"), "10-zCDP of 10-zCDP is left"),

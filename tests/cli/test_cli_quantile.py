@@ -73,7 +73,6 @@ def test_the_account_is_charged(salaries, tmp_path):
         ["--n", "4999"],
         ["--n", "5000", "--secret-n"],
         ["--columns", "salari"],
-        ["--missing", "drop"],
         ["--epsilon", "1"],
         ["--relative", "0.01"],
         ["--lower", "1", "--relative", "0.01", "--resolution", "1"],
@@ -84,6 +83,21 @@ def test_mistakes_are_one_clear_sentence(salaries, bad):
     assert done.exit_code != 0
     assert "Traceback" not in done.output
     assert len(done.stderr.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize("missing", ["drop", "center", "none"])
+def test_missing_values_are_treated_as_asked_and_it_is_said(tmp_path, missing):
+    path = tmp_path / "wages.csv"
+    path.write_text("wage\n" + "10\n" * 3000 + "\n" * 2000 + "n/a\n" * 2000)
+    done = run(
+        *(str(path), "--columns", "wage", "--lower", "0", "--upper", "100", "--resolution", "1"),
+        *("--missing", missing, *PROMISE),
+    )
+    value = done.stdout.splitlines()[3].split()[2]
+    assert value == ("10" if missing == "drop" else "50")
+    assert {"drop": "left out", "center": "counts as", "none": "as was declared"}[
+        missing
+    ] in done.stdout
 
 
 def test_help_ends_with_an_example():

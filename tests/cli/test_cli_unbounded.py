@@ -219,3 +219,17 @@ def test_a_release_without_a_value_is_shown_as_it_is(folder, monkeypatch):
 def test_sentences_of_the_library_name_the_options_of_the_shell():
     for python, shell in AS_TYPED.items():
         assert as_typed(f"Use {python}.") == f"Use {shell}."
+
+
+def test_symmetric_records_need_no_magnitude(folder):
+    promise = ("--epsilon", "4", "--delta", "1e-6", "--symmetric", "--moment", "2,2")
+    fields = json.loads(run("mean", "d.csv", "--columns", "a,b", *promise, "--json").stdout)
+    assert fields["mechanism"] == "symmetric"
+    # The noise has a deviation of about 0.1.
+    assert np.allclose(fields["value"], [5, -3], atol=1)
+    told = run("plan", "--dim", "2", "--n", "1000", *promise).stdout
+    assert "Reals(dim=2, magnitude=None)" in told
+    refused = run("mean", "d.csv", *promise, code=2)
+    assert "--symmetric needs --columns A,B,…" in refused.output
+    both = run("mean", "d.csv", "--bounds", "a=0:9", *promise, code=2)
+    assert "--max-bias, --moment and --symmetric are for --magnitude" in both.output

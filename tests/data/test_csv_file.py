@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import re
 from pathlib import Path
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_csv_quotes import reference
 
-from muhat.data import csv_file, csv_lines, exact_sums, open_source, text_numbers
+from muhat.data import exact_sums, open_source, text_file, text_numbers, text_records
 from muhat.data.columns import Floats
 from muhat.data.csv_file import Parser
-from muhat.data.csv_lines import Lines
+from muhat.data.csv_quotes import layout
+from muhat.data.files import csv_data
+from muhat.data.text_records import Piece
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
 
@@ -50,9 +54,9 @@ MISSING = [
 
 def cells(text: bytes, width: int = 1, position: int = 0) -> tuple[list[float], int]:
     """The finite values that a block gives (nan where missing), and the absent records."""
-    count = text.count(b"\n") + (not text.endswith(b"\n"))
-    batch = Parser(width, [position]).batch(Lines(text, count))
-    assert batch.rows + batch.absent == count
+    piece = Piece(len(text), text, layout(text, b",", final=True))
+    batch = Parser(width, [position]).batch(piece)
+    assert batch.rows + batch.absent == piece.count
     (column,) = batch.columns
     assert isinstance(column, Floats)
     return np.where(column.present(), column.values, np.nan).tolist(), batch.absent
@@ -91,19 +95,13 @@ def test_a_cell_has_one_value_on_the_fast_and_on_the_slow_path(cell: bytes) -> N
         assert np.array_equal(alone[1:], beside[1:], equal_nan=True)
 
 
-def slow_reading(line: bytes, width: int, position: int) -> float | None:
-    """One line by the rules in plain Python: None if nothing of it can be read."""
-    body = line.removesuffix(b"\r")
-    if b"\r" in body or not body:
+def slow_reading(record: bytes, bad: bool, width: int, position: int) -> float | None:
+    """One record by the rules in plain Python: None if nothing of it can be read."""
+    body = record.removesuffix(b"\n").removesuffix(b"\r")
+    if bad or not body:
         return None
-    try:
-        fields = next(csv.reader([body.decode("latin1")], strict=True))
-    except csv.Error:
-        return None
-    stray = any(
-        b'"' in part for part in re.sub(rb'(^|,)"([^"]|"")*"(?=,|$)', b"", body).split(b",")
-    )
-    if len(fields) != width or stray:
+    fields = next(csv.reader(io.StringIO(body.decode("latin1"), newline=""), strict=True))
+    if len(fields) != width:
         return None
     cell = fields[position].strip(" \t")
     number = float(cell) if re.fullmatch(text_numbers.NUMBER, cell) else math.nan
@@ -115,10 +113,10 @@ def slow_reading(line: bytes, width: int, position: int) -> float | None:
     st.lists(st.text(alphabet='",,,12.5e-+ \ra\x00\t\x80', max_size=9), min_size=1, max_size=8),
 )
 @settings(max_examples=600, deadline=None)
-def test_blocks_are_read_as_line_after_line_would_be(width: int, lines: list[str]) -> None:
-    block = [line.encode("latin1") for line in lines]
-    values, _ = cells(b"\n".join(block) + b"\n", width, width - 1)
-    expected = [slow_reading(line, width, width - 1) for line in block]
+def test_blocks_are_read_as_record_after_record_would_be(width: int, lines: list[str]) -> None:
+    text = "\n".join(lines).encode("latin1") + b"\n"
+    values, _ = cells(text, width, width - 1)
+    expected = [slow_reading(*record, width, width - 1) for record in reference(text)]
     assert [v for v in values if v == v] == [v for v in expected if v is not None and v == v]
 
 
@@ -132,7 +130,7 @@ def test_every_float_survives_its_repr_on_both_paths(value: float) -> None:
 
 def test_ragged_empty_and_badly_quoted_lines_are_records_of_missing_values(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    lines = [b"1,1", b"", b"1", b"1,1,1", b'"1,1', b'1,1"', b"1,1", b'1,"1"', b"1\r,1", b"x,1"]
+    lines = [b"1,1", b"", b"1", b"1,1,1", b'1,1"', b'"1,1', b"1,1", b'1,"1"', b"1\r,1", b"x,1"]
     path.write_bytes(b"a,b\n" + b"\n".join(lines) + b"\n")
     source = open_source(path, ["a"], 1)
     assert source.rows() == len(lines)
@@ -144,14 +142,25 @@ def test_ragged_empty_and_badly_quoted_lines_are_records_of_missing_values(tmp_p
     assert kept.total == sums.total
 
 
-@given(
-    st.lists(st.binary(max_size=10).map(lambda line: line.replace(b"\n", b"")), max_size=6),
-    st.lists(st.binary(max_size=10).map(lambda line: line.replace(b"\n", b"")), max_size=6),
+def written(cells_of_one: list[str]) -> bytes:
+    """A record as a writer writes it, without the end of its last line."""
+    file = io.StringIO(newline="")
+    csv.writer(file).writerow(cells_of_one)
+    return file.getvalue().removesuffix("\r\n").encode()
+
+
+LINES = st.lists(
+    st.binary(max_size=10).map(lambda line: line.translate(None, b'"\n'))
+    | st.lists(st.text(alphabet='"\n\r,1x', max_size=5), min_size=2, max_size=3).map(written),
+    max_size=6,
 )
+
+
+@given(LINES, LINES)
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_poison_lines_never_change_the_others(
+def test_poison_records_never_change_the_others(
     tmp_path: Path, before: list[bytes], after: list[bytes]
 ) -> None:
     path = tmp_path / "x.csv"
@@ -178,8 +187,8 @@ def test_sum_is_the_same_for_every_block_and_byte_range(
     records = [repr(value).encode() + b",z" for value in values.tolist()]
     path.write_bytes(b"\xef\xbb\xbfa,b" + ending + ending.join(records))
     expected = exact_sums(open_source(values), UNIT)
-    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", block)
-    monkeypatch.setattr(csv_file, "_PARTITION_BYTES", 100)
+    monkeypatch.setattr(text_records, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text_file, "PARTITION_BYTES", 100)
     source = open_source(path, ["a"], 1)
     assert len(source.partitions()) > 50
     assert source.rows() == 400
@@ -229,3 +238,63 @@ def test_a_million_columns_are_read(tmp_path: Path) -> None:
     header = b",".join(b"c%d" % number for number in range(100_000))
     path.write_bytes(header + b"\n" + b",".join([b"1"] * 100_000) + b"\n")
     assert exact_sums(open_source(path, ["c99999"], 1), UNIT).total == (UNIT.upper[0],)
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter", "words"),
+    [
+        (b"a;b", ";", "semicolons.*--delimiter ';'.*delimiter=';'"),
+        (b"a\tb", "\t", "tabs.*--delimiter 'tab'"),
+        (b"a|b", "|", "bars"),
+        (b"id;b, net;a", ";", "semicolons"),
+        (b'"a, x";"b"', ";", "semicolons"),
+    ],
+)
+def test_a_file_with_another_delimiter_gets_a_hint_that_names_it(
+    tmp_path: Path, header: bytes, delimiter: str, words: str
+) -> None:
+    path = tmp_path / "x.csv"
+    cells_of_one = delimiter.join(["0.5"] * (header.decode().count(delimiter) + 1))
+    path.write_bytes(header + b"\n" + cells_of_one.encode() + b"\n")
+    for columns, dim in ((["b"], 1), (None, 1), (None, 2)):
+        with pytest.raises(InvalidInput, match=words):
+            open_source(path, columns, dim)
+    names = next(csv.reader([header.decode()], delimiter=delimiter))
+    source = open_source(csv_data(path, delimiter=delimiter), [names[-1]])
+    assert exact_sums(source, UNIT, missing="drop").rows == 1
+
+
+def test_a_name_that_ends_in_tsv_has_tabs_and_a_given_delimiter_needs_no_ending(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "x.tsv").write_bytes(b'a\tb\n"x\ny"\t0.5\n')
+    (tmp_path / "x.txt").write_bytes(b"a b\nx 0.5\n")
+    for data in (tmp_path / "x.tsv", csv_data(str(tmp_path / "x.txt"), delimiter=" ")):
+        source = open_source(data, ["b"], 1)
+        assert source.rows() == exact_sums(source, UNIT, missing="drop").rows == 1
+    (tmp_path / "quoted.csv").write_bytes(b'"a;b","c;d;e"\n1,2\n')
+    assert open_source(tmp_path / "quoted.csv", ["c;d;e"], 1).rows() == 1
+    (tmp_path / "one.csv").write_bytes(b"a;b\n1\n")
+    assert open_source(csv_data(tmp_path / "one.csv"), ["a;b"], 1).rows() == 1
+
+
+@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", "\r", "\0", "§", 5, None])
+def test_a_delimiter_is_one_plain_character(delimiter: object) -> None:
+    with pytest.raises(InvalidInput, match="delimiter"):
+        csv_data("x.csv", delimiter=delimiter)  # type: ignore[arg-type]
+
+
+def test_a_delimiter_is_for_csv_files_alone(tmp_path: Path) -> None:
+    for name in ("x.parquet", "x.arrow", "x.jsonl", "x.jsonl.gz"):
+        (tmp_path / name).write_bytes(b"x")
+        with pytest.raises(InvalidInput, match="no CSV file"):
+            open_source(csv_data(tmp_path / name, delimiter=";"), ["a"], 1)
+    assert "x.csv" not in repr(csv_data("x.csv"))
+
+
+def test_a_header_may_have_line_breaks_in_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b'\xef\xbb\xbf"a\nb",c\n1,0.5\n')
+    source = open_source(path, ["a\nb", "c"], 2)
+    assert source.columns == ("a\nb", "c")
+    assert source.rows() == 1

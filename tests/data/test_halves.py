@@ -12,7 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from muhat.data import Source, csv_file, csv_lines, open_source, parquet
+from muhat.data import Source, open_source, parquet, text_file, text_records
 from muhat.data.columns import Batch, Floats
 from muhat.data.halves import cut, split_rows
 from muhat.errors import DataChanged, InvalidInput
@@ -66,8 +66,8 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Units of work and blocks so small that the boundary falls inside and between them."""
     monkeypatch.setattr(parquet, "_PARTITION_BYTES", 1500)
     monkeypatch.setattr(parquet, "_MOST_BATCH_ROWS", 23)
-    monkeypatch.setattr(csv_file, "_PARTITION_BYTES", 700)
-    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 150)
+    monkeypatch.setattr(text_file, "PARTITION_BYTES", 700)
+    monkeypatch.setattr(text_records, "BLOCK_BYTES", 150)
 
 
 @pytest.mark.usefixtures("small_units")
@@ -155,7 +155,7 @@ def test_a_file_that_changes_between_the_halves_is_noticed(tmp_path: Path) -> No
     path.write_text("x\n" + "1\n" * 50)
     halves = split_rows(open_source(path), 10)
     grid = BinGrid.of_width(1.0)
-    read_once(halves.head, lambda: BinCounter([grid], [0], None))
+    read_once(halves.head, lambda: BinCounter([grid], [0]))
     path.write_text("x\n" + "1\n" * 51)
     with pytest.raises(DataChanged):
-        read_once(halves.tail, lambda: BinCounter([grid], [0], None))
+        read_once(halves.tail, lambda: BinCounter([grid], [0]))

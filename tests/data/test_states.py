@@ -93,11 +93,11 @@ PASSES: dict[str, Callable[[Source], Any]] = {
     "bounded": lambda source: bounded_sums(source, BALL, 50.0),
     "bounded, box": lambda source: bounded_sums(source, BoxLattice.around([-1] * 3, [1] * 3), 9.0),
     "centred": lambda source: centered_sums(
-        source, [0.5, None, -0.5], [BoxLattice.around([-1], [1])] * 3, 50.0
+        source, [0.5, None, -0.5], [BoxLattice.around([-1], [1])] * 3
     ),
     "bins": lambda source: [
         (each.numbers.tolist(), each.counts.tolist())
-        for each in count_bins(source, [BinGrid.of_width(0.3)] * 3, [5, 6, 7], 50.0)
+        for each in count_bins(source, [BinGrid.of_width(0.3)] * 3, [5, 6, 7])
     ],
     "windows": lambda source: [
         (each.before, each.counts.tolist(), each.total)

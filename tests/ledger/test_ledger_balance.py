@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muhat import GDP, ZCDP, ApproxDP, InvalidInput, PureDP
-from muhat.ledger.balance import Balance, convert, from_text, to_text
+from muhat.ledger.balance import Balance, from_text, to_text
+from muhat.ledger.converting import convert
 
 PROMISES = {
     "pure": PureDP(epsilon=0.5),

@@ -156,7 +156,7 @@ def test_a_last_entry_of_another_kind_is_noticed_by_the_next_charge(tmp_path):
     other = Ledger.open(ledger.path)
     charge(other)
     rewrite(other, 1, kind="gdp")
-    with pytest.raises(InvalidInput, match="entry 1 is of another kind or relation"):
+    with pytest.raises(InvalidInput, match="entry 1 is of another kind than"):
         charge(ledger)
 
 

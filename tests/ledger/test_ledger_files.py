@@ -85,7 +85,7 @@ def test_a_foreign_sqlite_file_is_refused_and_left_alone(tmp_path):
 def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(tmp_path):
     ledger = create(tmp_path / "budget.db")
     with closing(sqlite3.connect(ledger.path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
     for use in (lambda: Ledger.open(ledger.path), lambda: charge(ledger)):
         with pytest.raises(InvalidInput, match=r"newer muhat .*upgrade"):
             use()

@@ -110,14 +110,20 @@ def test_a_kill_at_any_moment_loses_no_charge_that_was_reported(tmp_path):
             worker.stdin.write("go\n")
             worker.stdin.flush()
         for worker in workers:
+            # However slow the machine is, every process gets a charge through.
+            reported.append(Head.parse(worker.stdout.readline().strip()))
             time.sleep(0.02 + moments.random() * 0.02)
             worker.send_signal(signal.SIGKILL)
         for worker in workers:
-            output = worker.communicate()[0]
+            # Not communicate(), which would forget what readline() has read ahead.
+            output = worker.stdout.read()
+            worker.wait()
+            worker.stdin.close()
+            worker.stdout.close()
             whole_lines = output[: output.rfind("\n") + 1].split()
             reported += [Head.parse(line) for line in whole_lines]
         Ledger.open(ledger.path).verify()
-    assert len(reported) > 16
+    assert len(reported) >= 16
     kept = {entry.head for entry in ledger.entries()}
     assert kept.issuperset(reported)
     # A kill between the commit and the report wastes that one charge, and no more.

@@ -45,7 +45,9 @@ def search(
     protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
     pure = isinstance(promise, mh.PureDP)
     scales = np.full(dim, scale)
-    return Location.of(magnitude, scales, order, n, protection, pure=pure, failure=failure)
+    found = Location.of(magnitude, scales, order, n, protection, pure=pure)
+    level = round(-math.log10(failure / dim)) - 1
+    return None if found is None or level >= len(found.known) else found.at(level)
 
 
 CASES = [(1, 5), (3, 20), (20, 60), (180, 400), (400, 1000), (4900, 10_000), (499_000, 1_000_000)]
@@ -181,8 +183,10 @@ def test_the_mean_is_within_reach_in_every_run(promise: Any) -> None:
 def test_every_column_has_its_own_scale_and_share() -> None:
     protection = Protection.of(mh.ZCDP(rho=1), Neighbors.SUBSTITUTE, 1)
     scales = np.array([0.01, 1.0, 50.0])
-    found = Location.of(1e3, scales, 2.0, 4000, protection, pure=False, failure=1e-9)
+    found = Location.of(1e3, scales, 2.0, 4000, protection, pure=False)
     assert found is not None
+    found = found.at(8)
+    assert found.failure == pytest.approx(3e-9)
     assert (found.reaches / scales < 6).all()
     rng = np.random.default_rng(2)
     means = np.array([-300.0, 0.0, 700.0])
@@ -194,11 +198,33 @@ def test_every_column_has_its_own_scale_and_share() -> None:
 
 def test_too_few_records_tell_nothing_and_more_tell_more() -> None:
     assert search(20) is None
-    assert search(400, failure=1e-320) is None
     reaches = [search(n).reaches[0] for n in (300, 1000, 10_000, 10**8)]
     assert reaches == sorted(reaches, reverse=True)
-    assert search(1000).reaches_but_for(1e-40)[0] > search(1000).reaches[0]
-    assert search(300, promise=mh.PureDP(epsilon=8)).reaches_but_for(1e-280) is None
+    found = search(1000)
+    assert (np.diff(found.known[:, 0]) >= 0).all()
+    assert len(search(300, promise=mh.PureDP(epsilon=3), failure=0.1).known) < len(found.known)
+
+
+def test_what_a_failed_search_adds_is_that_of_reaches_that_are_exceeded() -> None:
+    found = search(1000, failure=1e-3)
+    reaches, chances = found.known[2:, 0], np.array(location.FAILURES[2 : len(found.known)])
+    rng = np.random.default_rng(1)
+    # The worst that the reaches allow: beyond each as often as may be, then up to the next.
+    beyond = [*reaches[1:], 2 * found.magnitude]
+    for power in (1, 2):
+        exact = sum(
+            (chance - rarer) * place**power
+            for chance, rarer, place in zip(chances, [*chances[1:], 0.0], beyond, strict=True)
+        )
+        assert found.astray(power)[0] == pytest.approx(exact, rel=1e-6)
+        # Any law within the reaches has less: its distances are drawn between two of them.
+        inside = sum(
+            (chance - rarer) * rng.uniform(near, far) ** power
+            for chance, rarer, near, far in zip(
+                chances, [*chances[1:], 0.0], reaches, beyond, strict=True
+            )
+        )
+        assert inside < found.astray(power)[0]
 
 
 def test_a_changed_number_of_rows_is_noticed() -> None:

@@ -15,11 +15,12 @@ import muhat as mh
 from muhat.data import open_source
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import DataChanged
-from muhat.mechanisms import padded
 from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.location import FAILURES
 from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.padded import SEARCH_BIAS, Moment, PaddedMean
-from muhat.mechanisms.padded_error import PLACING, ROUNDING, moved_part, stray_squares
+from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.padded_error import PLACING, ROUNDING, astray_bias, moved_part
+from muhat.mechanisms.padded_means import LOCATION_SHARES, PaddedMeans
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.mechanisms.sharing import Sharing
 from muhat.mechanisms.tails import bias_bound, closed_bias, closed_pad
@@ -45,8 +46,8 @@ def made(
     scaled = np.ones(dim) if weights is None else np.asarray(weights, float)
     sharing = Sharing(magnitude, scaled, n, protection)
     moment = Moment(order, np.linspace(1, 2, dim))
-    make = PaddedMean.located if learnt else PaddedMean.wide
-    found = make(sharing, moment, np.full(dim, bias))
+    means = PaddedMeans(sharing, moment)
+    found = (means.located if learnt else means.wide)(np.full(dim, bias))
     assert found is not None
     return found
 
@@ -207,7 +208,8 @@ def test_the_bias_of_the_worst_two_points_wherever_the_interval_lies(learnt: boo
             ends = place - half, place + half
             mean = p * np.clip(far, *ends) + (1 - p) * np.clip(near, *ends)
             worst = max(worst, abs(mean))
-    assert worst <= (1 - SEARCH_BIAS * learnt) * 0.05
+    allowed = 0.05 - float(astray_bias(method.location, np.ones(1))[0]) if learnt else 0.05
+    assert worst <= allowed
     # Sharp: a hundredth less pad would not do for ±magnitude.
     assert learnt or worst > 0.99 * 0.05
     assert learnt or bias_bound(0.98 * pad, 2, 1.0) > 0.05
@@ -216,12 +218,19 @@ def test_the_bias_of_the_worst_two_points_wherever_the_interval_lies(learnt: boo
 def test_the_learnt_interval_pays_for_a_search_that_fails() -> None:
     for order in (1.2, 2.0, 5.0):
         method = made(mh.ZCDP(rho=5), learnt=True, n=10**6, order=order, bias=0.1, dim=2)
-        failure = method.failure / 2
-        for scale, pad in zip(method.moment.scales, method.pads, strict=True):
-            failed = scale * failure ** (1 - 1 / order) + 2 * 1e3 * failure
-            assert failed <= SEARCH_BIAS * 0.1 * (1 + 1e-9)
-            assert closed_bias(pad, order, scale) + failed <= 0.1
-        assert method.location_share in padded.LOCATION_SHARES
+        location = method.location
+        assert location is not None
+        for j, (scale, pad) in enumerate(zip(method.moment.scales, method.pads, strict=True)):
+            failed = 2 * scale * method.failure / 2
+            # Beyond every reach the next one, beyond the last ±magnitude.
+            chances = [*FAILURES[location.level : len(location.known)], 0.0]
+            places = [*location.known[location.level + 1 :, j], 2e3]
+            for chance, rarer, place in zip(chances, chances[1:], places, strict=False):
+                failed += (chance - rarer) * place
+            assert bias_bound(pad, order, scale) + failed <= 0.1
+            # Nor is anything wasted.
+            assert bias_bound(0.99 * pad, order, scale) + failed > 0.1
+        assert method.location_share in LOCATION_SHARES
 
 
 def test_the_closed_bias_and_the_closed_pad_belong_together() -> None:
@@ -231,34 +240,29 @@ def test_the_closed_bias_and_the_closed_pad_belong_together() -> None:
             assert closed_bias(3.0, order, 2.0) >= bias_bound(3.0, order, 2.0)
 
 
-def strays(method: PaddedMean) -> np.ndarray:
-    sharing = method.sharing
-    assert method.location is not None
-    return stray_squares(
-        method.location, method.half_widths, n=sharing.n, magnitude=sharing.magnitude
-    )
-
-
 def test_the_error_rises_where_the_search_cannot_be_trusted() -> None:
     method = made(mh.ZCDP(rho=5), learnt=True)
     assert method.rmse < 0.1
-    assert strays(method)[0] < 0.2 / method.sharing.n
+    assert method.location is not None
+    assert method.location.astray(2)[0] < 0.2 / method.sharing.n
     # Where the records do not tell more the farthest place there is must be reckoned with.
-    few = made(mh.PureDP(epsilon=10), learnt=True, n=120)
-    assert few.location.reaches_but_for(1e-12) is None
-    assert strays(few)[0] >= few.failure * 2e3**2
-    assert few.rmse > 1
+    few = made(mh.PureDP(epsilon=10), learnt=True, n=120, bias=0.4)
+    assert few.location is not None
+    rarest = FAILURES[len(few.location.known) - 1]
+    assert rarest >= 1e-12
+    assert few.location.astray(2)[0] >= rarest * 2e3**2
+    assert few.rmse > math.sqrt(rarest) * 2e3
 
 
 def test_intervals_that_floats_cannot_hold_are_not_offered() -> None:
     sharing = made(mh.ZCDP(rho=5), learnt=False, magnitude=1e3).sharing
     far = Sharing(1e30, sharing.weights, sharing.n, sharing.protection)
     moment, biases = Moment(2.0, np.ones(1)), np.array([0.05])
-    assert PaddedMean.wide(far, moment, biases) is None
-    assert PaddedMean.located(far, moment, biases) is None
+    assert PaddedMeans(far, moment).wide(biases) is None
+    assert PaddedMeans(far, moment).located(biases) is None
     few = Sharing(1e3, sharing.weights, 10, sharing.protection)
-    assert PaddedMean.located(few, moment, biases) is None
-    assert PaddedMean.wide(few, moment, biases) is not None
+    assert PaddedMeans(few, moment).located(biases) is None
+    assert PaddedMeans(few, moment).wide(biases) is not None
 
 
 def test_weights_decide_which_column_has_less_noise() -> None:

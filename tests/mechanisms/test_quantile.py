@@ -16,6 +16,7 @@ from muhat.mechanisms import quantile
 from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.quantile import QuantileRecipe
 from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.recorded_count import RecordedCount, spent_beside
 from muhat.noise.law import LAWS
 from muhat.privacy import ZCDP, Neighbors, PureDP
 
@@ -23,17 +24,17 @@ HALF = Fraction(1, 2)
 GRIDS = (UniformGrid(0.0, 1000.0, 1.0), UniformGrid(0.0, 1.0, 0.25))
 
 
-def recipe_of(promise, *, n=None, grids=GRIDS, fractions=(HALF,), contributions=1):
+def recipe_of(promise, *, n=None, grids=GRIDS, fractions=(HALF,), contributions=1, **options):
     neighbors = Neighbors.ADD_REMOVE if n is None else Neighbors.SUBSTITUTE
     law = LAWS["laplace" if isinstance(promise, PureDP) else "normal"]
     protection = Protection.of(promise, neighbors, contributions)
-    return QuantileRecipe.of(grids, fractions, n, law, protection)
+    return QuantileRecipe.of(grids, fractions, n, law, protection, **options)
 
 
 def total_spent(recipe):
     """The strength of all rounds of all searches, from the integers that are compared."""
     moved = [
-        (search.rounds, Fraction(search.sensitivity, 1 << 54))
+        (search.questions, Fraction(search.sensitivity, 1 << 54))
         for row in recipe.searches
         for search in row
     ]
@@ -76,6 +77,27 @@ def test_a_rank_that_is_secret_is_never_used():
         )
 
 
+@pytest.mark.parametrize("promise", [ZCDP(rho=0.1), PureDP(epsilon=0.7)])
+@pytest.mark.parametrize("n", [None, 1000])
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_counts_beside_searches_use_the_promise_up_and_no_more(promise, n, contributions):
+    options = {"n": n, "contributions": contributions, "recorded": True, "intervals": True}
+    recipe = recipe_of(promise, fractions=(Fraction(1, 10), HALF), **options)
+    allowed = recipe.protection.strength_squared
+    columns = list(zip(*recipe.searches, strict=True))
+    spent = [spent_beside(*pair) for pair in zip(columns, recipe.counts, strict=True)]
+    total = sum(spent) if recipe.law.name == "normal" else max(spent) * len(spent) ** 2
+    assert allowed * (1 - 1e-9) < total <= allowed
+    fields = (recipe.grids, recipe.fractions, n, recipe.law, recipe.protection, recipe.searches)
+    QuantileRecipe(*fields, recipe.counts)
+    finer = tuple(RecordedCount(c.law, c.multiplier * 101 // 100) for c in recipe.counts)
+    with pytest.raises(AssertionError):
+        QuantileRecipe(*fields, finer)
+    if n is not None:
+        with pytest.raises(AssertionError):
+            QuantileRecipe(*fields, None)
+
+
 def test_ranks_are_rounded_up_exactly():
     recipe = recipe_of(ZCDP(rho=0.1), n=10, fractions=(Fraction(1, 10),))
     ranks = [recipe.rank(q) for q in (Fraction(1, 1000), Fraction("0.1"), HALF, Fraction("0.999"))]
@@ -97,18 +119,20 @@ def test_many_passes_find_what_one_pass_finds(monkeypatch, table_cells):
         assert sum(window.blocks for window in windows) <= max(table_cells, 2 * len(windows))
         return count_windows(source, GRIDS, windows)
 
-    for n in (777, None):
-        recipe = recipe_of(PureDP(epsilon=1e7), n=n, fractions=fractions)
-        for q, row in zip(fractions, recipe.run(count), strict=True):
+    for n, recorded in ((777, False), (777, True), (None, False), (None, True)):
+        recipe = recipe_of(
+            PureDP(epsilon=1e7), n=n, fractions=fractions, recorded=recorded, intervals=True
+        )
+        for q, row in zip(fractions, recipe.run(count).found, strict=True):
             for column, (grid, found) in enumerate(zip(GRIDS, row, strict=True)):
                 exact = np.sort(data[:, column])[math.ceil(q * 777) - 1]
                 assert grid.value(found.cell) == exact
-    assert (len(passes) == 2) == (table_cells == 1 << 22)
+    assert (len(passes) == 4) == (table_cells == 1 << 22)
 
 
 def test_no_records_at_all_are_no_failure_where_n_is_secret():
     recipe = recipe_of(ZCDP(rho=0.1), grids=GRIDS[:1])
     source = open_source(np.zeros((0, 1)))
-    ((found,),) = recipe.run(lambda windows: count_windows(source, GRIDS[:1], windows))
+    ((found,),) = recipe.run(lambda windows: count_windows(source, GRIDS[:1], windows)).found
     assert 0 <= found.cell <= 1000
     assert len(found.comparisons) == 10

@@ -12,25 +12,19 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.symmetric_error import Moments, Search
 from muhat.mechanisms.symmetric_method import SymmetricMethod, stray_square
-from muhat.privacy import Neighbors
 
 PROMISE = mh.ApproxDP(epsilon=2, delta=1e-6)
 
 
 def planned(n: int = 4000, scales: Any = (1.0,), weights: Any = None, **options: Any) -> Any:
     scales = np.array(scales)
-    given = {"offset": True, "magnitude": None, "contributions": 1, **options}
+    given = {"offset": True, "contributions": 1, **options}
     order = given.pop("order", 4.0)
     promise = given.pop("promise", PROMISE)
     weighted = np.ones(len(scales)) if weights is None else np.array(weights)
     return SymmetricMethod.planned(n, promise, order, scales, weighted, **given)
-
-
-def protection(contributions: int = 1, promise: Any = PROMISE) -> Protection:
-    return Protection.of(promise, Neighbors.SUBSTITUTE, contributions)
 
 
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 1.0, 1.0), (0.1, 5.0), (1.0,) * 7])
@@ -41,17 +35,17 @@ def test_the_columns_spend_no_more_than_the_promise(scales: Any, promise: Any) -
     assert Fraction(99, 100) * promise.amounts[0] < epsilon <= promise.amounts[0]
     assert Fraction(99, 100) * promise.amounts[1] < delta <= promise.amounts[1]
     assert len(scales) > 1 or (epsilon, delta) == promise.amounts
-    assert method.keeps(protection(promise=promise), 10**6)
+    assert method.keeps(promise, 1, 10**6)
 
 
 def test_a_method_keeps_its_own_promise_and_number_only() -> None:
     method = planned()
-    assert not method.keeps(protection(), 4001)
-    assert not method.keeps(protection(2), 4000)
-    assert not method.keeps(protection(promise=mh.ApproxDP(epsilon=3, delta=1e-6)), 4000)
+    assert not method.keeps(PROMISE, 1, 4001)
+    assert not method.keeps(PROMISE, 2, 4000)
+    assert not method.keeps(mh.ApproxDP(epsilon=3, delta=1e-6), 1, 4000)
     weak = replace(method, promise=mh.ApproxDP(epsilon=1, delta=1e-6))
-    assert not weak.keeps(protection(promise=weak.promise), 4000)
-    assert planned(contributions=2).keeps(protection(2), 4000)
+    assert not weak.keeps(weak.promise, 1, 4000)
+    assert planned(contributions=2).keeps(PROMISE, 2, 4000)
 
 
 def test_the_split_minimises_the_weighted_noise() -> None:

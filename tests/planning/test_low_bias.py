@@ -254,6 +254,8 @@ def test_alternatives_are_ranked_by_their_error() -> None:
     assert errors == sorted(errors)
     assert {each.mechanism for each in (made.predicted, *made.alternatives)} == {
         "symmetric",
+        "clipped-laplace",
+        "clipped-laplace, learnt interval",
         "clipped-normal",
         "clipped-normal, learnt interval",
     }
@@ -261,16 +263,16 @@ def test_alternatives_are_ranked_by_their_error() -> None:
 
 
 def test_symmetry_is_used_where_it_is_better_and_only_there() -> None:
-    small = {"privacy": APPROX, "symmetric": True, "max_bias": 1e-4, "moment": (4, 1.0)}
+    small = {"privacy": APPROX, "symmetric": True, "max_bias": 1e-6, "moment": (4, 1.0)}
     assert plan(**small).mechanism == "symmetric"
     # In a narrow interval nothing has to be found, and no records are needed for that.
     narrow = {**small, "max_bias": 0.1, "domain": mh.Reals(1, 0.01), "n": 3000}
     made = plan(**narrow)
-    assert made.mechanism == "clipped-normal"
+    assert made.mechanism == "clipped-laplace"
     assert "symmetric" in [each.mechanism for each in made.alternatives]
     # Too few records to find an interval: what needs none is taken, if a bias is allowed.
     few = {**small, "n": 60, "max_bias": 0.1, "domain": mh.Reals(1, 10.0)}
-    assert plan(**few).mechanism == "clipped-normal"
+    assert plan(**few).mechanism == "clipped-laplace"
     # Without a limit on the bias symmetry is assumed to have none.
     assert plan(**{**narrow, "max_bias": None}).mechanism == "symmetric"
     assert plan(**{**small, "max_bias": 0}).bias < 1e-8
@@ -516,3 +518,57 @@ def test_hostile_values_change_little() -> None:
 
 def test_a_moment_may_be_an_array() -> None:
     assert plan(moment=np.array([2.0, 1.0])).digest == plan().digest
+
+
+def test_a_magnitude_does_not_clip_what_is_symmetric() -> None:
+    # Half of N(900, 200²) that lies beyond 1000 would be cut off: −39 instead of no bias.
+    rows = np.random.default_rng(8).normal(900, 200, 100_000)
+    made = plan(
+        domain=mh.Reals(dim=1, magnitude=1000.0),
+        n=len(rows),
+        privacy=APPROX,
+        moment=(2, 200.0),
+        symmetric=True,
+    )
+    assert made.mechanism == "symmetric"
+    assert made.bias < 1e-6
+    # Laplace noise of scale 1.4 exceeds 22 once in 6 million releases; the rows are off by 0.1.
+    assert made.rmse < 2.1
+    assert made.standard_error[0] < 1.4 * math.sqrt(2)
+    assert abs(made.release(rows).value[0] - 900) < 22.1
+    (line,) = (line for line in made.assumptions if "lies within" in line)
+    assert line == "the mean of every column lies within ±1.8e+16"
+
+
+def test_a_symmetric_mean_is_the_same_with_a_magnitude_and_without_one() -> None:
+    wish = {"privacy": APPROX, "symmetric": True, "unbiased": True, "moment": (2, 1.0)}
+    assert str(plan(**wish).method.to_dict()) == str(
+        plan(**wish, domain=mh.Reals(dim=1)).method.to_dict()
+    )
+
+
+def test_how_rarely_a_search_may_fail_is_chosen_by_itself() -> None:
+    # Tied to the bias it left 4.29.
+    made = plan(n=4000, privacy=mh.PureDP(epsilon=1), max_bias=None)
+    assert made.rmse < 0.0375
+    found = made.method.location
+    assert found is not None
+    assert made.method.failure == pytest.approx(1e-6)
+    # With the same pad, rarer failures cost reach; commoner ones cost error.
+    for level in (found.level - 2, found.level + 2):
+        assert replace(made.method, location=found.at(level)).rmse > made.rmse
+
+
+def test_pure_noise_competes_under_approximate_privacy() -> None:
+    made = plan(privacy=APPROX, max_bias=None)
+    assert made.mechanism == "clipped-laplace"
+    normal = plan(privacy=APPROX, max_bias=None, mechanism="clipped-normal")
+    assert normal.rmse > 1.3 * made.rmse
+    assert min(each.rmse for each in made.alternatives) == normal.rmse
+    assert made.rmse == pytest.approx(
+        plan(privacy=mh.PureDP(epsilon=APPROX.epsilon), max_bias=None).rmse, rel=1e-3
+    )
+    release = made.release(np.random.default_rng(4).standard_normal(10_000))
+    assert release.privacy == APPROX
+    # The bound on the error is 0.02; noise has a scale of 0.007.
+    assert abs(float(release)) < 0.2

@@ -19,6 +19,7 @@ from scipy.stats import t
 import muhat as mh
 from muhat.data import open_source
 from muhat.mechanisms.padded import PaddedMean
+from muhat.mechanisms.padded_means import PaddedMeans
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.mechanisms.tails import bias_bound
 from muhat.planning.unknown_number import UnknownNumberPlan
@@ -118,8 +119,9 @@ KINDS = ["laplace", "normal", "laplace, learnt", "normal, learnt"]
 
 def at_bias(plan: mh.LowBiasPlan, bias: float = 0.05) -> PaddedMean:
     """The plan's kind of mean with this very bias, be less of it better or not."""
-    make = PaddedMean.wide if plan.method.location is None else PaddedMean.located
-    found = make(plan.method.sharing, plan.moment, np.array([bias]))
+    means = PaddedMeans(plan.method.sharing, plan.moment)
+    make = means.wide if plan.method.location is None else means.located
+    found = make(np.array([bias]))
     assert found is not None
     return found
 
@@ -231,7 +233,7 @@ def unknown_plan() -> UnknownNumberPlan:
 
 def check_unknown(trials: int) -> None:
     plan = unknown_plan()
-    assert plan.mechanism == "unknown-n, clipped-normal"
+    assert plan.mechanism == "unknown-n, clipped-laplace"
     limit = plan.error_at(RECORDS)
     assert limit is not None
 

@@ -361,3 +361,40 @@ def test_a_delta_that_is_not_below_one_in_n_is_warned_of_when_n_is_public():
         mh.plan_mean(domain=BALL, n=100, privacy=careless)
     mh.plan_mean(domain=BALL, n=99, privacy=careless)
     mh.plan_mean(domain=BALL, n=None, privacy=careless)
+
+
+def test_the_error_after_the_projection_is_bounded_by_half_the_mean_width():
+    plan = mh.plan_mean(domain=mh.Ball(radius=2, dim=400), n=50, privacy=mh.ZCDP(rho=0.1))
+    spread = plan.spread
+    length = math.sqrt(2) * math.exp(math.lgamma(200.5) - math.lgamma(200))
+    exact = math.sqrt(2 * spread.scales[0] * length)
+    assert plan.projected_error == pytest.approx(exact, rel=2e-3)
+    # What is left of such noise, whatever the mean: here at the centre, on the way and on the edge.
+    noise = np.random.default_rng(1).normal(size=(2000, 400)) * spread.scales
+    for place in (0.0, 1.0, 2.0):
+        mean = np.zeros(400)
+        mean[0] = place
+        lengths = np.linalg.norm(mean + noise, axis=1, keepdims=True)
+        projected = (mean + noise) * np.minimum(1, 2 / lengths)
+        error = np.sqrt(np.mean(np.sum((projected - mean) ** 2, axis=1)))
+        assert error < plan.projected_error
+
+
+@pytest.mark.parametrize("privacy", [mh.PureDP(epsilon=0.1), mh.ZCDP(rho=0.1)])
+@pytest.mark.parametrize("p", [2, 3, 200, math.inf])
+@pytest.mark.parametrize("domain", [mh.Simplex(1), mh.Points([[1.0, 2.0]])])
+def test_a_domain_of_one_point_has_no_error_in_any_norm(domain, p, privacy):
+    plan = mh.plan_mean(domain=domain, n=10, privacy=privacy, p=p)
+    assert plan.expected_error == 0
+    release = plan.release(np.ones((10, domain.dim)))
+    assert (release.value == domain.center).all()
+
+
+@pytest.mark.parametrize("privacy", [mh.PureDP(epsilon=0.1), mh.ZCDP(rho=0.1)])
+def test_a_secret_number_of_records_far_from_zero_has_a_sum(privacy):
+    domain = mh.Ball(1, 2, center=[1e16, 0])
+    plan = mh.plan_sum(domain=domain, n=None, privacy=privacy)
+    assert plan.mechanism == "joint"
+    # All but a trillionth of the promise is the count's, whose noise the centre multiplies.
+    alone = mh.plan_count(privacy=privacy).expected_error
+    assert plan.expected_error == pytest.approx(1e16 * alone, rel=0.5)

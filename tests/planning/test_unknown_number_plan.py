@@ -124,14 +124,14 @@ def test_both_halves_together_keep_the_promise(privacy: Any) -> None:
 
 def test_a_plan_says_all_it_knows_before_any_data() -> None:
     made = plan()
-    assert made.mechanism == "unknown-n, clipped-normal"
+    assert made.mechanism == "unknown-n, clipped-laplace"
     assert (made.n, made.n_min, made.dim, made.contributions) == (None, 1500, 1, 1)
     assert made.expected_error is made.standard_error is made.covariance is None
     assert made.error_at(1500) is None
     assert made.error_at(10_000) < made.inner.rmse
     assert made.inner.rmse == made.error_at(made.number.enough)
     text = made.describe()
-    for words in ("A secret number of records", "1500 records, the least", "clipped-normal"):
+    for words in ("A secret number of records", "1500 records, the least", "clipped-laplace"):
         assert words in text
     assert repr(made) == text
     assert "<pre>" in made._repr_html_()

@@ -152,27 +152,46 @@ def test_a_filter_refuses_another_kind():
         Filter(ZCDP(rho=1.0)).charge(GDP(mu=0.1))
 
 
-# --- substitution ----------------------------------------------------------------------------
+# --- groups ----------------------------------------------------------------------------------
 
 
-def test_substitution_costs_what_the_group_of_two_costs():
-    assert privacy.as_substitution(PureDP(epsilon=0.3)) == PureDP(epsilon=0.6)
-    assert privacy.as_substitution(ZCDP(rho=0.1)) == ZCDP(rho=0.4)
-    assert privacy.as_substitution(GDP(mu=0.1)) == GDP(mu=0.2)
-    pair = privacy.as_substitution(ApproxDP(epsilon=1.0, delta=1e-6))
-    assert isinstance(pair, ApproxDP)
-    exact = (1 + mpmath.e) * mpmath.mpf("1e-6")
-    assert pair.epsilon == 2.0
-    assert exact <= pair.delta <= exact * (1 + 1e-15)
+def test_a_group_costs_what_the_theorems_say():
+    assert privacy.for_groups(PureDP(epsilon=0.3), 2) == PureDP(epsilon=0.6)
+    assert privacy.for_groups(ZCDP(rho=0.1), 2) == ZCDP(rho=0.4)
+    assert privacy.for_groups(ZCDP(rho=0.1), 5) == ZCDP(rho=2.5)
+    assert privacy.for_groups(GDP(mu=0.1), 3) == GDP(mu=0.3)
+    for promise in (PureDP(epsilon=0.3), ApproxDP(epsilon=1, delta=1e-6)):
+        assert privacy.for_groups(promise, 1) is promise
+
+
+@pytest.mark.parametrize("epsilon", ["5e-324", "1e-300", "1e-9", "0.3", "1.0", "7.0"])
+@pytest.mark.parametrize("size", [2, 3, 7, 100])
+def test_the_delta_of_a_group_is_the_geometric_sum_rounded_up(epsilon, size):
+    with mpmath.workdps(400):
+        loss = mpmath.mpf(epsilon)
+        exact = sum(mpmath.exp(k * loss) for k in range(size)) * mpmath.mpf("1e-320")
+        pair = privacy.for_groups(ApproxDP(epsilon=float(epsilon), delta=1e-320), size)
+        assert isinstance(pair, ApproxDP)
+        assert Fraction(repr(pair.epsilon)) >= size * Fraction(epsilon)
+        got = mpmath.mpf(repr(pair.delta))
+        assert (
+            exact * (1 - mpmath.mpf("1e-390"))
+            <= got
+            <= exact * (1 + mpmath.mpf("1e-15")) + mpmath.mpf("1e-323")
+        )
 
 
 @pytest.mark.parametrize("epsilon", [14.0, 1e4, 1e300])
-def test_substitution_refuses_a_delta_of_one_or_more(epsilon):
+def test_a_group_is_refused_a_delta_of_one_or_more(epsilon):
     with pytest.raises(InvalidInput, match="says nothing"):
-        privacy.as_substitution(ApproxDP(epsilon=epsilon, delta=1e-6))
+        privacy.for_groups(ApproxDP(epsilon=epsilon, delta=1e-6), 2)
 
 
 # --- rounding --------------------------------------------------------------------------------
+
+
+def test_the_margin_for_roundings_is_not_itself_rounded_away():
+    assert Fraction(rounding.MARGIN) == 1 + Fraction(1, 10**30)
 
 
 @given(st.fractions(min_value=-(10**30), max_value=10**30))

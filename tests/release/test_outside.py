@@ -39,7 +39,7 @@ def test_a_release_says_how_many_and_what_its_interval_is_of():
         assert (
             "0 to 13 of 4,000 records lie outside; what they add is not in the interval." in shown
         )
-        assert "(clipped)" not in shown
+        assert "95 % interval (clipped)" in shown
     for shown in (repr(many), many._repr_html_()):
         assert "790 to 810 of 4,000 records lie outside: the interval is that of the" in shown
         assert "95 % interval (clipped)" in shown

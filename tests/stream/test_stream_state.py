@@ -100,6 +100,28 @@ def test_a_second_claim_is_refused_even_of_a_copy(tmp_path):
         mh.stream.restore(tmp_path / "state")
 
 
+def test_an_ordinary_copy_is_restored_once_wherever_it_was_put(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    (tmp_path / "elsewhere").mkdir()
+    started().save(tmp_path / "state")
+    shutil.copy(tmp_path / "state", tmp_path / "elsewhere" / "copy")
+    mh.stream.restore(tmp_path / "state")
+    with pytest.raises(mh.InvalidInput, match="restored already"):
+        mh.stream.restore(tmp_path / "elsewhere" / "copy")
+    claims = tmp_path / "home" / "muhat" / "claims"
+    assert len(list(claims.iterdir())) == 1
+    assert stat.S_IMODE(claims.stat().st_mode) == 0o700
+
+
+def test_a_user_without_a_place_for_claims_is_told_what_to_do(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    started().save(tmp_path / "state")
+    with pytest.raises(mh.InvalidInput, match="claims=…"):
+        mh.stream.restore(tmp_path / "state")
+    mh.stream.restore(tmp_path / "state", claims=tmp_path).push(1)
+
+
 def test_one_folder_of_claims_sees_copies_anywhere(tmp_path):
     (tmp_path / "claims").mkdir()
     (tmp_path / "elsewhere").mkdir()

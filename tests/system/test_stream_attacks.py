@@ -395,7 +395,7 @@ def restored(folder, content):
     path.write_bytes(content)
     path.chmod(0o600)
     try:
-        return mh.stream.restore(path)
+        return mh.stream.restore(path, claims=folder)
     except MuhatError as error:
         assert_no_canary(words_of(error, frames=False))
         # What cannot be restored is not claimed either.
@@ -460,3 +460,24 @@ def test_a_forged_header_gives_a_counter_or_a_refusal(tmp_path, saved, junk):
 def test_a_header_that_is_no_header_is_refused(tmp_path, saved):
     for text in ("[" * 100_000, '{"a":' * 50_000, "null", "", "NaN", "[]", '"x"', "\0"):
         assert restored(tmp_path / "s", forged(saved, lambda header, text=text: text)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan["privacy"].update(rho=1e-3),
+        lambda plan: plan["privacy"].update(kind="gdp", mu=plan["privacy"].pop("rho")),
+        lambda plan: plan.update(privacy={"kind": "pure", "epsilon": 1.0}),
+        lambda plan: plan["noise"].update(strength_squared="1/1000000"),
+        lambda plan: plan["noise"].update(reaches=["1"]),
+        lambda plan: plan["noise"].update(exponents=[-40]),
+        lambda plan: plan["grids"][0].__setitem__(2, 4 * plan["grids"][0][2]),
+    ],
+    ids=["rho", "gdp", "pure", "strength", "reach", "unit", "bounds"],
+)
+def test_a_state_promises_what_its_noise_keeps_and_nothing_else(tmp_path, saved, change):
+    def edit(header):
+        change(header["plan"])
+
+    assert restored(tmp_path / "s", forged(saved, edit)) is None
+    assert restored(tmp_path / "s", forged(saved, lambda header: None)) is not None

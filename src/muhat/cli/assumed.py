@@ -20,7 +20,9 @@ def assumption_options(command: Command) -> Command:
         ),
         click.option("--unbiased", is_flag=True, help="No bias at all: with a box and a secret n."),
         click.option(
-            "--symmetric", is_flag=True, help="Assume a distribution symmetric about its mean."
+            "--symmetric",
+            is_flag=True,
+            help="Assume a distribution symmetric about its mean; needs no --magnitude.",
         ),
         click.option("--max-bias", type=float, help="The most bias in a column; see --moment."),
         click.option(

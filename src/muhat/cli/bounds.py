@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import joined
 from muhat.cli.assumed import assumptions_from
 from muhat.cli.options import promise_from, promise_options
 from muhat.cli.where import bounds_from, where_from
@@ -175,7 +176,7 @@ def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: 
     proved = [bound for bound in found if bound.value is not None and not bound.is_conditional]
     strongest = max(proved, key=lambda bound: bound.value or 0.0, default=None)
     notes = [] if strongest is None else [strongest.sentence()]
-    return "\n".join([title, "", *aligned(rows), "", *notes]).rstrip()
+    return joined([title, "", *aligned(rows), "", *notes]).rstrip()
 
 
 def _shown(bound: LowerBound) -> str:

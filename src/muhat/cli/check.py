@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 
 import click
 
-from muhat.cli.options import column_names, data_from
+from muhat._text import printable
+from muhat.cli.options import column_names, data_from, delimiter_option
 from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
 from muhat.planning.task import as_domain
@@ -26,12 +28,14 @@ NOT_PRIVATE = "Not private: what follows is for the owner of the data alone."
     metavar="A,B,…",
     help="List the values of these columns, as --categories wants them.",
 )
+@delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(
     files: tuple[str, ...],
     columns: str | None,
     bounds: tuple[str, ...],
     labels: str | None,
+    delimiter: str | None,
     as_json: bool,
 ) -> None:
     """Look at the columns of FILES as their owner: NOT private, do not publish what it prints."""
@@ -40,7 +44,7 @@ def check(
     from muhat.release.display import table
 
     if labels is not None:
-        _show_labels(files, labels, as_json)
+        _show_labels(data_from(files, delimiter), labels, as_json)
         return
     names = column_names(columns)
     lower: list[float] | None = None
@@ -53,7 +57,7 @@ def check(
         names = list(bounded or ())
         lower = (box.center - box.half_widths).tolist()
         upper = (box.center + box.half_widths).tolist()
-    source = open_source(data_from(files), columns=names)
+    source = open_source(data_from(files, delimiter), columns=names)
     report = inspect(source, lower, upper)
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
@@ -70,15 +74,23 @@ def check(
     click.echo("\n".join(table([header, *map(cells, report.columns)])))
 
 
-def _show_labels(files: tuple[str, ...], labels: str, as_json: bool) -> None:
+def _show_labels(data: Any, labels: str, as_json: bool) -> None:
     """The values that occur, a column a line, ready to be made public by whoever may."""
     from muhat.data.labels import labels_of
 
-    found = labels_of(data_from(files), column_names(labels))
+    found = labels_of(data, column_names(labels))
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(found, indent=2))
         return
     for name, values in found.items():
         listed = f"{name}={','.join(values)}"
-        click.echo(f"--categories {shlex.quote(listed)}")
+        click.echo(f"--categories {_quoted(listed)}")
+
+
+def _quoted(text: str) -> str:
+    """A word for a shell: as bash writes what cannot be printed, $'…', if there is any."""
+    if printable(text) == text:
+        return shlex.quote(text)
+    plain = text.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(c if printable(c) == c else f"\\U{ord(c):08x}" for c in plain) + "'"

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from muhat._text import joined
 from muhat.errors import MuhatError
 
 AS_TYPED = {
@@ -43,6 +44,7 @@ AS_TYPED = {
     "for records in Reals": "with --magnitude",
     "without bias in Reals": "without bias and bounds",
     "magnitude = ": "--magnitude ",
+    "open it with convert=True": "add --convert",
     "n=None": "--secret-n",
     "n_min": "--n-min",
     "Leave n out": "Leave --n out",
@@ -72,6 +74,11 @@ class FriendlyGroup(click.Group):
                 return super().invoke(ctx)
             except MuhatError as error:
                 raise Refused(as_typed(str(error))) from None
+            except click.UsageError as error:
+                said = error.format_message()
+                if said == (shown := joined(said.split("\n"))):
+                    raise
+                raise click.UsageError(shown, error.ctx) from None
 
 
 def as_typed(sentence: str) -> str:

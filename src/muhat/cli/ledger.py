@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import promise_from, promise_options
 from muhat.errors import InvalidInput
 from muhat.ledger import Balance, Entry, Head, Ledger
-from muhat.ledger.balance import AS_PROMISED
+from muhat.ledger.converting import AS_PROMISED
 from muhat.privacy import Neighbors, cautions, from_dict, to_dict
 
 if TYPE_CHECKING:
@@ -43,6 +44,13 @@ def ledger() -> None:
     required=True,
     help="substitute: one record is replaced (n public). add-remove: one comes or goes.",
 )
+@click.option(
+    "--contributions",
+    type=int,
+    default=1,
+    show_default=True,
+    help="The most records of a person, all of which the budget protects together.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
     path: str,
@@ -51,15 +59,17 @@ def create(
     rho: float | None,
     mu: float | None,
     neighbors: str,
+    contributions: int,
     as_json: bool,
 ) -> None:
     """Create an account in the new file PATH with a budget that is never changed."""
     budget = promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
-    account = Ledger.create(path, budget=budget, neighbors=neighbors)
+    account = Ledger.create(path, budget=budget, neighbors=neighbors, contributions=contributions)
     if as_json:
         _print_json(_summary(account, account.head, Balance.zero(budget.kind)))
     else:
-        click.echo(f"Created {path} with a budget of {Balance.of(budget)}, neighbors {neighbors}.")
+        where = printable(path)
+        click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {_protects(account)}.")
         for sentence in cautions(budget):
             click.echo(f"Caution: {sentence}")
 
@@ -106,10 +116,9 @@ def verify(path: str, release: str | None, as_json: bool) -> None:
         found = {"valid": True, "anchor": anchor.to_dict() if anchor else None}
         _print_json({"schema": SCHEMA, "path": path, **found, "head": head.to_dict()})
     else:
-        click.echo(
-            f"{path} is intact: {head.count} {'entry' if head.count == 1 else 'entries'}"
-            + (f", the one of {release} (number {anchor.count}) among them." if anchor else ".")
-        )
+        entries = "entry" if head.count == 1 else "entries"
+        among = f", the one of {release} (number {anchor.count}) among them." if anchor else "."
+        click.echo(printable(f"{path} is intact: {head.count} {entries}{among}"))
     if anchor is None:
         click.echo(
             "Without --release an old copy that was put back looks the same as the newest.",
@@ -138,11 +147,18 @@ def _summary(account: Ledger, head: Head, spent: Balance) -> dict[str, Any]:
         "path": str(account.path),
         "budget": to_dict(account.budget),
         "neighbors": account.neighbors.value,
+        "contributions": account.contributions,
         "cautions": list(cautions(account.budget)),
         "spent": spent.to_dict(),
         "remaining": (Balance.of(account.budget) - spent).to_dict(),
         "head": head.to_dict(),
     }
+
+
+def _protects(account: Ledger) -> str:
+    """Whose loss the budget bounds."""
+    person = "" if account.contributions == 1 else f", {account.contributions} records a person"
+    return f"neighbors {account.neighbors.value}{person}"
 
 
 def _print_json(fields: dict[str, Any]) -> None:
@@ -178,7 +194,7 @@ def _balance_table(console: Console, path: str, account: Ledger, spent: Balance)
     filled = min(filled, BAR_WIDTH - 1) if share < 1 else BAR_WIDTH
     bar = f"{full * filled}{empty * (BAR_WIDTH - filled)} {share:.1%}"
     table = Table(title=Text(_printable(console, path)), show_header=False, title_justify="left")
-    table.add_row("budget", f"{budget:.6g}, neighbors {account.neighbors.value}")
+    table.add_row("budget", f"{budget:.6g}, {_protects(account)}")
     for sentence in cautions(account.budget):
         table.add_row("caution", sentence)
     table.add_row("spent", f"{spent:.6g}")
@@ -198,7 +214,7 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
         caption_justify="left",
     )
     table.add_column("entry", justify="right")
-    for heading in ("time (UTC)", "asked", "charged", "plan"):
+    for heading in ("time (UTC)", "asked", "about", "charged", "plan"):
         table.add_column(heading, no_wrap=True)
     table.add_column("note", overflow="fold")
     for entry in entries:
@@ -206,6 +222,7 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
             str(entry.id),
             entry.time[:16].replace("T", " "),
             f"{Balance.of(from_dict(entry.promise)):.6g}",
+            str(entry.unit),
             f"{entry.charged:.6g}",
             entry.plan_digest[:8],
             entry.note[:200],
@@ -216,5 +233,4 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
 
 def _printable(console: Console, text: str) -> str:
     """The text without what could steer a terminal, in characters that it can print."""
-    kept = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return kept.encode(console.encoding, "replace").decode(console.encoding)
+    return printable(text).encode(console.encoding, "replace").decode(console.encoding)

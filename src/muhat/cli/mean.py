@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
     check_rows,
     column_names,
+    ledger_options,
     plan_options,
     promise_from,
     remind_of_ledger,
@@ -20,6 +22,7 @@ from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from muhat.ledger import Ledger
     from muhat.planning.plan import Plan
 
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     "--bounds salary=0:200000 --epsilon 1"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@ledger_options
 @click.option(
     "--project",
     multiple=True,
@@ -43,13 +46,15 @@ if TYPE_CHECKING:
 @assumption_options
 def mean(
     files: tuple[str, ...],
-    ledger: str | None,
+    ledger: Ledger | None,
     project: tuple[str, ...],
     as_json: bool,
     engine: Engine,
     **options: Any,
 ) -> None:
-    """Release the private mean of columns of CSV, Parquet or Arrow FILES.
+    """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """
@@ -101,7 +106,7 @@ def _draw(planned: Plan, picture: str) -> None:
         planned.plot().savefig(picture, dpi=150)
     except OSError:
         raise InvalidInput(f"{picture} cannot be written.") from None
-    click.echo(f"Drawn to {picture}.", err=True)
+    click.echo(f"Drawn to {printable(picture)}.", err=True)
 
 
 def _arguments(
@@ -127,7 +132,14 @@ def _arguments(
     """The library's arguments for a command's options."""
     check_rows(n, secret_n)
     names = column_names(columns)
-    where = where_from(bounds=bounds, ball=ball, magnitude=magnitude, columns=names, dim=dim)
+    where = where_from(
+        bounds=bounds,
+        ball=ball,
+        magnitude=magnitude,
+        columns=names,
+        dim=dim,
+        anywhere=assumed["symmetric"],
+    )
     return {
         "columns": where.columns,
         "domain": where.domain,

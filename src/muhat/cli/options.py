@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Interval = tuple[float, float]
@@ -102,12 +106,59 @@ def plan_options(command: Command) -> Command:
     return promise_options(command)
 
 
-def data_from(files: tuple[str, ...]) -> str | list[str]:
-    """One file, or several that are read together."""
-    return files[0] if len(files) == 1 else list(files)
+def delimiter_option(command: Command) -> Command:
+    """--delimiter."""
+    option: Callable[[Command], Command] = click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="What separates the cells of CSV files: ';' or tab.  [default: a comma]",
+    )
+    return option(command)
 
 
-def remind_of_ledger(ledger: str | None) -> None:
+def data_from(files: tuple[str, ...], delimiter: str | None = None) -> Any:
+    """One file, several that are read together, or standard input."""
+    from muhat.data.files import csv_data, delimiter_from
+
+    if delimiter is not None:
+        delimiter = delimiter_from("--delimiter", delimiter)
+    if "-" in files:
+        from muhat.data.standard_input import standard_input
+
+        if len(files) > 1:
+            raise InvalidInput("- is standard input, which is read alone: name no other file.")
+        with click.open_file("-", "rb") as stream:
+            return standard_input(stream, delimiter)
+    data = files[0] if len(files) == 1 else list(files)
+    return data if delimiter is None else csv_data(data, delimiter=delimiter)
+
+
+def ledger_options(command: Command) -> Command:
+    """--ledger and --convert: the command's `ledger` is the account, or None."""
+
+    @functools.wraps(command)
+    def opened(*arguments: Any, ledger: str | None, convert: bool, **options: Any) -> Any:
+        from muhat.ledger import Ledger
+
+        if convert and ledger is None:
+            raise InvalidInput("--convert is about an account: name it with --ledger.")
+        account = None if ledger is None else Ledger.open(ledger, convert=convert)
+        return command(*arguments, ledger=account, **options)
+
+    for option in (
+        click.option(
+            "--convert",
+            is_flag=True,
+            help="Let the account pay, by group privacy, for another relation or number of rows "
+            "a person than its own.",
+        ),
+        click.option("--ledger", help="The account to charge; see `muhat ledger create`."),
+    ):
+        opened = option(opened)
+    return opened  # type: ignore[return-value]
+
+
+def remind_of_ledger(ledger: Ledger | None) -> None:
     """Say on stderr that a release was charged to nobody."""
     if ledger is None:
         click.echo("Not written to any account; use --ledger to keep one.", err=True)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat.cli.errors import FriendlyGroup
-from muhat.cli.options import column_names, data_from, number, promise_from, promise_options
+from muhat.cli.options import (
+    column_names,
+    data_from,
+    delimiter_option,
+    number,
+    promise_from,
+    promise_options,
+)
 from muhat.cli.output_files import PRIVATE, check_apart
 from muhat.cli.protocol_files import (
     messages_in,
@@ -105,6 +112,7 @@ def show(description: str) -> None:
     "--answered", multiple=True, metavar="FILE", help="A round that was answered before; each."
 )
 @click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
+@delimiter_option
 @click.option(
     "--out", default="-", help="Where to write messages, for you alone to read; standard output."
 )
@@ -114,6 +122,7 @@ def client(
     record: str | None,
     answered: tuple[str, ...],
     columns: str | None,
+    delimiter: str | None,
     out: str,
 ) -> None:
     """Turn one RECORD, or every row of FILES, into a message, as a device does."""
@@ -128,7 +137,7 @@ def client(
         typed = sys.stdin.readline() if record == "-" else record
         messages: Iterable[bytes] = [device.randomize(_numbers(typed))]
     else:
-        messages = messages_of(device, data_from(files), column_names(columns))
+        messages = messages_of(device, data_from(files, delimiter), column_names(columns))
     # A message that nobody has mixed may be the record with next to no noise.
     written = write_all(out, messages, PRIVATE)
     if files:
@@ -181,14 +190,17 @@ def server(description: str, files: tuple[str, ...], following: str, as_json: bo
 @click.argument("files", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="Do not describe the rounds.")
+@delimiter_option
 @_where_options
-def simulate(files: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> None:
+def simulate(
+    files: tuple[str, ...], as_json: bool, quiet: bool, delimiter: str | None, **options: Any
+) -> None:
     """Run clients, shuffler and server over a table, every row of FILES a person."""
     from muhat.data import open_source
     from muhat.protocols.simulation import simulate as run
 
     names = column_names(options["columns"])
-    source = data_from(files)
+    source = data_from(files, delimiter)
     where = names or list(bounds_from(options["bounds"])) or None
     users = open_source(source, where).rows()
     if not users:

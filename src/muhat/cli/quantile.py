@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from muhat.cli.options import (
     check_rows,
     column_names,
+    ledger_options,
     number,
     promise_from,
     promise_options,
     remind_of_ledger,
 )
 from muhat.cli.spark import Engine, engine_options
+
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
 
 
 @click.command(
@@ -47,13 +51,14 @@ from muhat.cli.spark import Engine, engine_options
 @click.option("--secret-n", is_flag=True, help="Keep the number of rows secret.")
 @click.option(
     "--missing",
-    type=click.Choice(["center", "drop"]),
-    default="center",
+    type=click.Choice(["drop", "center", "none"]),
+    default="drop",
     show_default=True,
-    help="A missing value counts as the middle of the bounds, or (secret n) is left out.",
+    help="A missing value is left out, or counts as the middle of the bounds; none declares that "
+    "nothing is missing.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
-@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@ledger_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
 @promise_options
@@ -69,12 +74,14 @@ def quantile(
     secret_n: bool,
     missing: str,
     contributions: int,
-    ledger: str | None,
+    ledger: Ledger | None,
     as_json: bool,
     engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release private quantiles of columns of CSV, Parquet or Arrow FILES.
+    """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """

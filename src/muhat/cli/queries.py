@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import printable
 from muhat.cli.options import (
     column_names,
+    ledger_options,
     number,
     promise_from,
     promise_options,
@@ -20,6 +22,7 @@ from muhat.cli.spark import Engine, engine_options
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from muhat.ledger import Ledger
     from muhat.release.query_release import QueryRelease
     from muhat.workloads import Workload
 
@@ -59,12 +62,14 @@ MOST_PUBLIC = 1_000
 )
 @click.option("--other", is_flag=True, help='Count all other values in a category "other".')
 @click.option(
-    "--substitute", is_flag=True, help="Declare the number of rows public; implies --other."
+    "--substitute",
+    is_flag=True,
+    help="Declare the number of rows public, as a ledger of that relation does; implies --other.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
 @click.option("--projected", is_flag=True, help="Make the answers non-negative and consistent.")
 @click.option("--out", metavar="FILE", help="Write all answers to a new CSV file.")
-@click.option("--ledger", help="The account to charge; see `muhat ledger create`.")
+@ledger_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
 @promise_options
@@ -84,28 +89,34 @@ def queries(
     contributions: int,
     projected: bool,
     out: str | None,
-    ledger: str | None,
+    ledger: Ledger | None,
     as_json: bool,
     engine: Engine,
     **promise: float | None,
 ) -> None:
-    """Release counts of CSV, Parquet or Arrow FILES: tables, ranges, running counts.
+    """Release counts of FILES (CSV, JSON lines, Parquet or Arrow): tables, ranges, running counts.
+
+    The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
     """
     from muhat.data.categories import categories_of
+    from muhat.ledger import approved
     from muhat.planning.queries import plan_queries
     from muhat.privacy import Neighbors
 
-    neighbors = Neighbors.SUBSTITUTE if substitute else Neighbors.ADD_REMOVE
+    relation = Neighbors.ADD_REMOVE if ledger is None else ledger.neighbors
+    neighbors = Neighbors.SUBSTITUTE if substitute else relation
     declared, unknown = declared_categories(column_names(columns), categories, bins)
     if unknown and not public_categories:
         raise _undeclared(unknown)
     given = promise_from(**promise)
+    # Before anything is opened: which values occur is read off the data.
+    approved(ledger, given, neighbors, contributions)
     target = None if out is None else _writable(out)
     with engine.opened(files) as data:
         declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
-        missing = "other" if other or substitute else "drop"
+        missing = "other" if other or neighbors is Neighbors.SUBSTITUTE else "drop"
         sizes = tuple(one.size for one in categories_of(declared, missing=missing))
         workload = asked(
             sizes, marginals=marginals, histogram=histogram, prefix=prefix, ranges=ranges
@@ -217,7 +228,7 @@ def write_table(release: QueryRelease, target: Path) -> None:
             writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
     except OSError:
         raise InvalidInput(f"{target} cannot be written.") from None
-    click.echo(f"{len(release.value):,} answers written to {target}.", err=True)
+    click.echo(f"{len(release.value):,} answers written to {printable(str(target))}.", err=True)
 
 
 def _writable(out: str) -> Path:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from muhat.cli.options import data_from
+from muhat.cli.options import data_from, delimiter_option
 from muhat.errors import InvalidInput
 
 SETTINGS = {
@@ -31,13 +31,14 @@ PATIENCE_SECONDS = 20
 
 @dataclass(frozen=True)
 class Engine:
-    """Where records are read: the five options, as they were typed."""
+    """Where records are read, and how: the options, as they were typed."""
 
     name: str
     master: str | None
     table_format: str | None
     materialize: str | None
     conf: tuple[str, ...]
+    delimiter: str | None
 
     @contextmanager
     def opened(self, files: tuple[str, ...]) -> Iterator[Any]:
@@ -52,14 +53,14 @@ class Engine:
             for option, value in given.items():
                 if value:
                     raise InvalidInput(f"{option} is for Spark: add --engine spark.")
-            yield data_from(files)
+            yield data_from(files, self.delimiter)
             return
         with _session(self.master, self.conf) as session:
             yield _table(session, files, self.table_format, self.materialize)
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """--engine, --master, --format, --materialize and --conf, given to the command as `engine`."""
+    """--delimiter, --engine and what Spark needs, given to the command as `engine`."""
 
     @functools.wraps(command)
     def with_engine(
@@ -69,9 +70,11 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         table_format: str | None,
         materialize: str | None,
         conf: tuple[str, ...],
+        delimiter: str | None,
         **others: Any,
     ) -> None:
-        command(engine=Engine(engine, master, table_format, materialize, conf), **others)
+        given = Engine(engine, master, table_format, materialize, conf, delimiter)
+        command(engine=given, **others)
 
     with_options = with_engine
     for option in (
@@ -103,7 +106,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
     ):
         with_options = option(with_options)
-    return with_options
+    return delimiter_option(with_options)
 
 
 def is_path(name: str) -> bool:

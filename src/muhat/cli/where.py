@@ -1,4 +1,4 @@
-"""Where records lie: --bounds, --ball or --magnitude, exactly one of them."""
+"""Where records lie: --bounds, --ball or --magnitude, exactly one of them, or anywhere."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ def where_from(
     magnitude: tuple[str, ...],
     columns: list[str] | None,
     dim: int | None,
+    anywhere: bool = False,
 ) -> Where:
-    """What the options say, or InvalidInput with a call that would do."""
+    """What the options say, or InvalidInput with a call that would do.
+
+    With `anywhere` records need no bound, and no option means that they have none.
+    """
+    if anywhere and not bounds and ball is None and not magnitude:
+        return Where(Reals(_width("--symmetric", columns, dim)), columns)
     if bool(bounds) + (ball is not None) + bool(magnitude) != 1:
         names = ",".join(columns or "AB")
         raise InvalidInput(

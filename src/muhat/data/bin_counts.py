@@ -127,19 +127,18 @@ def count_bins(
     source: Source,
     grids: Sequence[BinGrid],
     shifts: Sequence[int],
-    magnitude: float | None = None,
     *,
     show_progress: bool = True,
     threads: int | None = None,
 ) -> list[BinCounts]:
     """One pass over the source: the occupied bins of every column and their counts.
 
-    There is a grid and a shift a column. Numbers are clipped to ±magnitude first; a missing or
-    non-finite value is in no bin. Raises DataChanged and SourceFailed as `exact_sums` does.
+    There is a grid and a shift a column. A missing or non-finite value is in no bin.
+    Raises DataChanged and SourceFailed as `exact_sums` does.
     """
     accumulators = read_once(
         source,
-        lambda: BinCounter(grids, shifts, magnitude),
+        lambda: BinCounter(grids, shifts),
         show_progress=show_progress,
         threads=threads,
     )
@@ -152,11 +151,8 @@ class BinCounter:
     What it holds grows with the number of occupied bins, not with the number of records.
     """
 
-    def __init__(
-        self, grids: Sequence[BinGrid], shifts: Sequence[int], magnitude: float | None
-    ) -> None:
+    def __init__(self, grids: Sequence[BinGrid], shifts: Sequence[int]) -> None:
         self._pairs = list(zip(grids, shifts, strict=True))
-        self._magnitude = _LARGEST if magnitude is None else magnitude
         self._parts: list[list[BinCounts]] = [[] for _ in self._pairs]
         self._waiting = [0] * len(self._pairs)
         self.rows = 0
@@ -166,7 +162,7 @@ class BinCounter:
         self.rows += batch.rows + batch.absent
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            floats = bounded(batch, self._magnitude)
+            floats = bounded(batch, _LARGEST)
             for column, (grid, shift) in enumerate(self._pairs):
                 values = values_of(floats, column)
                 numbers = grid.numbers(values[~np.isnan(values)], shift)

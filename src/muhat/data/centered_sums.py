@@ -26,20 +26,19 @@ def centered_sums(
     source: Source,
     centers: Sequence[float | None],
     lattices: Sequence[BoxLattice],
-    magnitude: float | None = None,
     *,
     show_progress: bool = True,
     threads: int | None = None,
 ) -> list[int]:
     """One pass: Σ q of every column, q the integer of x − centre on the column's own lattice.
 
-    A column without a centre is left out and its sum is 0. Numbers are clipped to ±magnitude
-    first; a missing or non-finite value counts as the centre. Raises DataChanged and SourceFailed
+    A column without a centre is left out and its sum is 0. A missing or non-finite value counts
+    as the centre. Raises DataChanged and SourceFailed
     as `exact_sums` does.
     """
     accumulators = read_once(
         source,
-        lambda: CenteredAccumulator(centers, lattices, magnitude),
+        lambda: CenteredAccumulator(centers, lattices),
         show_progress=show_progress,
         threads=threads,
     )
@@ -49,15 +48,9 @@ def centered_sums(
 class CenteredAccumulator:
     """Adds up batches, each column from its own centre; not shared between threads."""
 
-    def __init__(
-        self,
-        centers: Sequence[float | None],
-        lattices: Sequence[BoxLattice],
-        magnitude: float | None,
-    ) -> None:
+    def __init__(self, centers: Sequence[float | None], lattices: Sequence[BoxLattice]) -> None:
         self._centers = centers
         self._sums = [Accumulator(lattice) for lattice in lattices]
-        self._magnitude = _LARGEST if magnitude is None else magnitude
         self.rows = 0
 
     @property
@@ -70,7 +63,7 @@ class CenteredAccumulator:
         self.rows += batch.rows + batch.absent
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            floats = bounded(batch, self._magnitude)
+            floats = bounded(batch, _LARGEST)
             for column, center in enumerate(self._centers):
                 if center is not None:
                     offsets = values_of(floats, column) - center

@@ -8,6 +8,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +19,46 @@ from muhat.errors import DataChanged, InvalidInput
 T = TypeVar("T")
 AnyPath = str | os.PathLike[str]
 
-KINDS = ".parquet, .csv, .csv.gz, .arrow, .feather"
+KINDS = ".csv, .tsv or .jsonl (compressed: .csv.gz, .csv.bz2, .csv.zst), .parquet, .arrow, .feather"
+
+OPEN_FILES = Path("/proc/self/fd")
+"""Where Linux has the open files of a process, also those that have no name."""
+
+_OTHER_KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, repr=False)
+class FileData:
+    """Files, and how they are to be read where their names do not say it.
+
+    `ending` stands for that of their names.
+    """
+
+    paths: AnyPath | Sequence[AnyPath]
+    delimiter: str | None = None
+    ending: str | None = None
+
+
+def csv_data(paths: AnyPath | Sequence[AnyPath], *, delimiter: str = ",") -> FileData:
+    """CSV files, whatever their names end in, with a delimiter of their own; data for any call.
+
+    `paths` is a path, a glob or a list of paths, `delimiter` one character: ";" or "\\t" for
+    instance. Names that end in .gz, .bz2 or .zst are decompressed.
+
+    >>> semicolons = csv_data("people.csv", delimiter=";")
+    """
+    return FileData(paths, delimiter_from("delimiter", delimiter))
+
+
+def delimiter_from(name: str, given: str) -> str:
+    """One character between cells; the word tab, and a backslash with a t, are a tab."""
+    typed = {"tab": "\t", "\\t": "\t"}.get(given, given) if isinstance(given, str) else ""
+    if len(typed) != 1 or not typed.isascii() or typed in '\0"\r\n':
+        raise InvalidInput(
+            f"{name} must be one ASCII character that is neither a quote nor a line break, "
+            f"for instance a comma, a semicolon or a tab; got {given!r:.40}."
+        )
+    return typed
 
 
 class File(ABC):
@@ -74,8 +114,15 @@ class FilesSource(PartitionedSource):
     """Some files with the same columns, read one after another in the order of their paths."""
 
     def __init__(
-        self, files: Sequence[File], columns: Columns, dim: int | None, coders: Coders = ()
+        self,
+        files: Sequence[File],
+        columns: Columns,
+        dim: int | None,
+        coders: Coders,
+        given: FileData,
     ) -> None:
+        # A file without a name is there as long as what was given is.
+        self._given = given
         _refuse_repeated(files)
         first = files[0]
         selection = select(
@@ -109,7 +156,7 @@ class FilesSource(PartitionedSource):
         return min(file.bytes_a_thread for file in self._files)
 
     def rows(self) -> int:
-        """From metadata for Parquet and Arrow files, by counting lines for CSV."""
+        """From metadata for Parquet and Arrow files, by counting records for text."""
         for file in self._files:
             file.check_unchanged()
             if file.known_rows is None:
@@ -131,18 +178,24 @@ class FilesSource(PartitionedSource):
 
 
 def open_files(
-    data: AnyPath | Sequence[AnyPath], columns: Columns, dim: int | None, coders: Coders = ()
+    data: AnyPath | Sequence[AnyPath] | FileData,
+    columns: Columns,
+    dim: int | None,
+    coders: Coders = (),
 ) -> Source:
     """A path, a glob, or a list of paths."""
-    if isinstance(data, str | os.PathLike):
-        paths = _expand(_path(data, "data"))
+    given = data if isinstance(data, FileData) else FileData(data)
+    openers = _Openers(given, columns)
+    if isinstance(given.paths, str | os.PathLike):
+        paths = _expand(_path(given.paths, "data"))
     else:
-        paths = [_path(path, f"data[{index}]") for index, path in enumerate(data)]
+        paths = [_path(path, f"data[{index}]") for index, path in enumerate(given.paths)]
         for index, path in enumerate(paths):
             # A list of strings may be data by mistake: say nothing of what is in it.
-            if _opener(path) is None:
+            if openers.of(path) is None:
                 raise InvalidInput(f"data[{index}] must be a path that ends in {KINDS}.")
-    return FilesSource([_open(path) for path in paths], columns, dim, coders)
+    files = [_open(path, openers.of(path)) for path in paths]
+    return FilesSource(files, columns, dim, coders, given)
 
 
 def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
@@ -187,8 +240,7 @@ def _expand(path: Path) -> list[Path]:
     return [Path(name) for name in found]
 
 
-def _open(path: Path) -> File:
-    opener = _opener(path)
+def _open(path: Path, opener: Callable[[Path], File] | None) -> File:
     if opener is None:
         raise InvalidInput(f"{_shown(path)} must end in one of {KINDS}.")
     status = _status(path)
@@ -202,17 +254,34 @@ def _open(path: Path) -> File:
     return unless_unreadable(path, lambda: opener(path))
 
 
-def _opener(path: Path) -> Callable[[Path], File] | None:
-    from muhat.data.csv_file import CsvFile
-    from muhat.data.ipc import IpcFile
-    from muhat.data.parquet import ParquetFile
+class _Openers:
+    """What opens a file of some name; None if no name like this is known."""
 
-    name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        return CsvFile
-    if name.endswith((".parquet", ".pq")):
-        return ParquetFile
-    return IpcFile if name.endswith((".arrow", ".feather", ".ipc")) else None
+    def __init__(self, given: FileData, columns: Columns) -> None:
+        self._given = given
+        self._columns = columns
+
+    def of(self, path: Path) -> Callable[[Path], File] | None:
+        from muhat.data.csv_file import CsvFile
+        from muhat.data.ipc import IpcFile
+        from muhat.data.json_lines import JsonLinesFile
+        from muhat.data.parquet import ParquetFile
+        from muhat.data.text_bytes import COMPRESSIONS
+
+        name = self._given.ending or path.name.lower()
+        compression = next((each for each in COMPRESSIONS if name.endswith(each)), None)
+        bare = name.removesuffix(compression or "")
+        delimiter = self._given.delimiter
+        if delimiter is not None and bare.endswith(_OTHER_KINDS):
+            raise InvalidInput(f"{_shown(path)} is no CSV file: leave the delimiter out.")
+        if delimiter is not None or bare.endswith((".csv", ".tsv")):
+            tabs = "\t" if bare.endswith(".tsv") else None
+            return lambda path: CsvFile(path, compression, delimiter or tabs)
+        if bare.endswith((".jsonl", ".ndjson")):
+            return lambda path: JsonLinesFile(path, compression, self._columns)
+        if name.endswith((".parquet", ".pq")):
+            return ParquetFile
+        return IpcFile if name.endswith((".arrow", ".feather", ".ipc")) else None
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -254,4 +323,6 @@ def _same_fields(first: File, positions: Sequence[int], other: File, coders: Cod
 
 
 def _shown(path: Path) -> str:
+    if path.parent == OPEN_FILES:
+        return "standard input"
     return f"{str(path)!r:.200}"

@@ -40,11 +40,15 @@ class Window:
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """The records before a window, those in each of its blocks, and all. Data: never show it."""
+    """The records before a window, those in each of its blocks, and all. Data: never show it.
+
+    `total` counts those with a value, or with one put in its place; `rows` all that were read.
+    """
 
     before: int
     counts: Counts
     total: int
+    rows: int
 
     def __repr__(self) -> str:
         return f"WindowCounts(blocks={len(self.counts)})"
@@ -83,7 +87,8 @@ def count_windows(
         for index in range(len(windows))
     ]
     # The first entry holds what lies before the window, the last one what lies behind it.
-    return [WindowCounts(int(table[0]), table[1:-1], int(table.sum())) for table in tables]
+    rows = sum(each.rows for each in accumulators)
+    return [WindowCounts(int(table[0]), table[1:-1], int(table.sum()), rows) for table in tables]
 
 
 class _WindowAccumulator:

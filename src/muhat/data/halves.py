@@ -1,8 +1,8 @@
 """The first records of a source and all the others, by a row number that nobody's value changes.
 
 Row numbers are public places: the index in an array or a table; in files the order of the paths,
-then of row groups or record batches, then of rows; in CSV files that of physical lines; on Spark a
-number that is stored beside each row. A record is in one half or in the other, in every pass,
+then of row groups or record batches, then of rows; on Spark a number that is stored beside each
+row. A record is in one half or in the other, in every pass,
 whatever any record holds.
 """
 

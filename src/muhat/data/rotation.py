@@ -245,7 +245,8 @@ def prepared_counts(
     found = []
     for counts, window in zip(table, windows, strict=True):
         inside = counts[1 : window.blocks + 1]
-        found.append(WindowCounts(int(counts[0]), inside, int(counts.sum())))
+        total = int(counts.sum())
+        found.append(WindowCounts(int(counts[0]), inside, total, total))
     return found
 
 

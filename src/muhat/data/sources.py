@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from muhat.data.base import Source
+from muhat.data.files import FileData, open_files
 from muhat.data.selection import Coders, Columns, column_names
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
     "a numpy array, a pandas, polars, Spark or Dask frame, an Arrow table, a dict or list of "
-    "numbers, or the path of a .parquet, .csv, .arrow or .feather file"
+    "numbers, or the path of a .csv, .jsonl, .parquet, .arrow or .feather file"
 )
 
 
@@ -26,8 +27,8 @@ def open_source(
     `data` is a numpy array (1-D, or 2-D with one record a row), a pandas or polars DataFrame or
     Series, an Arrow table, record batch or array, any object that hands out an Arrow stream
     again and again (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records,
-    a path, a glob or a list of paths, or a Spark or Dask DataFrame, whose records stay there.
-    Readers that can be read only once are refused.
+    a path, a glob or a list of paths, what `csv_data` makes of them, or a Spark or Dask DataFrame,
+    whose records stay there. Readers that can be read only once are refused.
 
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
@@ -38,9 +39,7 @@ def open_source(
     ('0', '1')
     """
     chosen = column_names(columns)
-    if isinstance(data, str | os.PathLike) or _is_list_of_paths(data):
-        from muhat.data.files import open_files
-
+    if isinstance(data, str | os.PathLike | FileData) or _is_list_of_paths(data):
         return open_files(data, chosen, dim, coders)
     if isinstance(data, np.ndarray):
         from muhat.data.memory import open_array

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from muhat.ledger.account import Ledger, as_ledger
 from muhat.ledger.balance import Balance
-from muhat.ledger.charging import charged
+from muhat.ledger.charging import Approval, LedgerLike, approved, charged
 from muhat.ledger.records import Entry, Head
 
-__all__ = ["Balance", "Entry", "Head", "Ledger", "as_ledger", "charged"]
+__all__ = [
+    "Approval",
+    "Balance",
+    "Entry",
+    "Head",
+    "Ledger",
+    "LedgerLike",
+    "approved",
+    "as_ledger",
+    "charged",
+]

@@ -27,8 +27,10 @@ from typing import Any, TypeVar
 
 from muhat.errors import BudgetExceeded, InvalidInput, MuhatError
 from muhat.ledger import chain, store
-from muhat.ledger.balance import Balance, convert
+from muhat.ledger.balance import Balance
+from muhat.ledger.converting import cost, unit_refusal
 from muhat.ledger.records import Entry, Genesis, Head, now
+from muhat.ledger.units import Unit
 from muhat.privacy import Neighbors, Privacy, to_dict
 
 __all__ = ["Balance", "Entry", "Head", "Ledger", "as_ledger"]
@@ -44,7 +46,12 @@ class Ledger:
     The budget bounds the sum of all charges, whatever they were chosen from: ε, (ε, δ), ρ and
     μ² add up under adaptive composition as long as the sum stays within the budget. A charge
     of another kind is converted only by a proved implication (pure → zCDP, GDP → zCDP,
-    pure → approximate) and refused otherwise, as is the other neighbour relation.
+    pure → approximate) and refused otherwise.
+
+    All charges are about the same unit, fixed at creation: which records of a person may change
+    (`contributions`, how many) and how (`neighbors`). A charge about another unit is refused, or,
+    from an object opened with convert=True, paid by what group privacy asks for it, as its entry
+    says.
 
     The object holds no open file: it may be shared between threads, survive a fork and be
     sent to another process. It remembers the newest head it has seen and refuses a file that
@@ -61,24 +68,33 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, genesis: Genesis, seen: Head) -> None:
+    def __init__(self, path: Path, genesis: Genesis, seen: Head, *, convert: bool = False) -> None:
         """For `create` and `open`."""
         self._path = path
         self._genesis = genesis
         self._seen = seen
+        self._convert = convert
         self._closed = False
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], *, budget: Privacy, neighbors: Neighbors | str
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        budget: Privacy,
+        neighbors: Neighbors | str,
+        contributions: int = 1,
     ) -> Ledger:
-        """A new account in a new file; an existing file is InvalidInput and is left alone."""
+        """A new account in a new file; an existing file is InvalidInput and is left alone.
+
+        The budget is about all records of a person, of which there are at most `contributions`.
+        """
         if not isinstance(budget, Privacy):
             raise InvalidInput(
                 f"budget must be a PureDP, ApproxDP, ZCDP or GDP; got {type(budget).__name__}."
             )
         location = store.locate(path)
-        record = Genesis.seal(budget, Neighbors.parse(neighbors))
+        record = Genesis.seal(budget, Unit.of(neighbors, contributions))
         store.create(location, record)
         return cls(location, Genesis.read(record), Head(0, record.hash))
 
@@ -88,8 +104,11 @@ class Ledger:
         path: str | os.PathLike[str],
         *,
         expect_head: Head | str | Mapping[str, Any] | None = None,
+        convert: bool = False,
     ) -> Ledger:
         """The account in an existing file, checked at both ends.
+
+        `convert` allows charges about other units, at the price of group privacy.
 
         With `expect_head`, the head that an earlier release carries, the whole chain is
         verified and must pass through that head: a file that was edited, truncated or rolled
@@ -106,7 +125,8 @@ class Ledger:
                 collections.deque(chain.walk(connection, genesis, anchor), maxlen=0)
             return genesis, tail.head
 
-        return cls(location, *store.transact(location, look, write=False))
+        genesis, head = store.transact(location, look, write=False)
+        return cls(location, genesis, head, convert=convert)
 
     @property
     def path(self) -> Path:
@@ -120,8 +140,13 @@ class Ledger:
 
     @property
     def neighbors(self) -> Neighbors:
-        """The neighbour relation of the budget; no other is accepted."""
-        return self._genesis.neighbors
+        """The neighbour relation of the budget."""
+        return self._genesis.unit.neighbors
+
+    @property
+    def contributions(self) -> int:
+        """The most records of a person, whose loss together the budget bounds."""
+        return self._genesis.unit.contributions
 
     @property
     def spent(self) -> Balance:
@@ -161,8 +186,45 @@ class Ledger:
 
         return self._read(walk)
 
+    def approve(
+        self, promise: Privacy, *, neighbors: Neighbors | str, contributions: int = 1
+    ) -> Balance:
+        """What a charge would cost, if it would be accepted now; nothing is written.
+
+        Every release asks this before it looks at anything: kind, unit and budget are public, so a
+        refusal here says nothing about the data, not even how many records there are.
+        """
+        amount, _ = self._cost(promise, Unit.of(neighbors, contributions))
+        self._require(amount, self._read(self._tail).spent)
+        return amount
+
+    def _cost(self, promise: Privacy, unit: Unit) -> tuple[Balance, str]:
+        self._check_open()
+        if not isinstance(promise, Privacy):
+            raise InvalidInput(
+                f"promise must be a PureDP, ApproxDP, ZCDP or GDP; got {type(promise).__name__}."
+            )
+        account = self._genesis.unit
+        if unit != account and (not self._convert or unit.steps_to(account) is None):
+            raise InvalidInput(unit_refusal(unit, account, self._path))
+        return cost(promise, unit, self.budget.kind, account)
+
+    def _require(self, amount: Balance, spent: Balance) -> None:
+        if not spent + amount <= self.budget:
+            budget = Balance.of(self.budget)
+            raise BudgetExceeded(
+                f"the release costs {amount}, and {budget - spent} of {budget} is left "
+                f"in {self._path}; nothing was spent."
+            )
+
     def charge(
-        self, promise: Privacy, *, neighbors: Neighbors | str, plan_digest: str, note: str = ""
+        self,
+        promise: Privacy,
+        *,
+        neighbors: Neighbors | str,
+        contributions: int = 1,
+        plan_digest: str,
+        note: str = "",
     ) -> Entry:
         """Pay for a release that has not yet read its data.
 
@@ -171,40 +233,25 @@ class Ledger:
         BudgetExceeded or InvalidInput mean that nothing may be released; both are decided by
         the promises alone, so a refusal says nothing about the data.
         """
-        self._check_open()
-        if not isinstance(promise, Privacy):
-            raise InvalidInput(
-                f"promise must be a PureDP, ApproxDP, ZCDP or GDP; got {type(promise).__name__}."
-            )
-        relation = Neighbors.parse(neighbors)
-        if relation is not self.neighbors:
-            raise InvalidInput(
-                f"neighbors must be {self.neighbors.value!r} as in {self._path}; got "
-                f"{relation.value!r}. The two relations are never mixed: use another ledger."
-            )
+        unit = Unit.of(neighbors, contributions)
+        amount, conversion = self._cost(promise, unit)
         for name, text in (("plan_digest", plan_digest), ("note", note)):
             if not isinstance(text, str) or len(text) > LONGEST_TEXT:
                 raise InvalidInput(f"{name} must be a text of at most {LONGEST_TEXT} characters.")
-        amount, conversion = convert(promise, self.budget.kind)
         store.check_file(self._path)
 
         def append(connection: sqlite3.Connection) -> Entry:
             tail = self._tail(connection)
-            spent = tail.spent + amount
-            if not spent <= self.budget:
-                budget = Balance.of(self.budget)
-                raise BudgetExceeded(
-                    f"the release costs {amount}, and {budget - tail.spent} of {budget} is left "
-                    f"in {self._path}; nothing was spent."
-                )
+            self._require(amount, tail.spent)
             draft = Entry(
                 id=tail.head.count + 1,
                 time=now(),
                 promise=to_dict(promise),
                 charged=amount,
                 conversion=conversion,
-                spent=spent,
-                neighbors=relation,
+                spent=tail.spent + amount,
+                neighbors=unit.neighbors,
+                contributions=unit.contributions,
                 plan_digest=plan_digest,
                 note=note,
                 previous=tail.head.hash,
@@ -249,6 +296,8 @@ class Ledger:
 
     def __repr__(self) -> str:
         budget = f"{Balance.of(self.budget)!r}, {self.neighbors.value}"
+        if self.contributions > 1:
+            budget += f", {self.contributions} records a person"
         if self._closed:
             return f"<Ledger {str(self._path)!r}: {budget}, closed>"
         try:

@@ -1,4 +1,4 @@
-"""An exact amount of privacy loss, and the proved ways to charge one kind to another.
+"""An exact amount of privacy loss.
 
 Amounts are rationals that add up under composition: ε, (ε, δ), ρ or μ². Sums never round, so
 a million charges drift by nothing.
@@ -12,20 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from muhat.errors import InvalidInput
-from muhat.privacy import KINDS, Privacy, PureDP
+from muhat.privacy import Privacy
 from muhat.privacy.rounding import as_typed, float_at_most
 
 NUMBERS = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",), "gdp": ("mu",)}
 SUFFIXES = {"pure": "DP", "approx": "DP", "zcdp": "zCDP", "gdp": "GDP"}
-AS_PROMISED = "as promised"
-
-# Only implications that are proved; whatever is not here is refused.
-CONVERSIONS = {
-    ("pure", "zcdp"): "pure → zCDP: ρ = ε·tanh(ε/2)",
-    ("gdp", "zcdp"): "GDP → zCDP: ρ = μ²/2",
-    ("pure", "approx"): "pure → approximate: δ = 0",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,29 +158,6 @@ def _root_at_most(square: Fraction) -> float:
     while as_typed(number) ** 2 > square:
         number = math.nextafter(number, -math.inf)
     return number
-
-
-def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
-    """What a promise costs in a ledger of the given kind, and by which implication."""
-    if promise.kind == kind:
-        return Balance.of(promise), AS_PROMISED
-    how = CONVERSIONS.get((promise.kind, kind))
-    if how is None:
-        raise InvalidInput(_refusal(promise.kind, kind))
-    if isinstance(promise, PureDP):
-        if kind == "approx":
-            return Balance(kind, (*promise.amounts, Fraction(0))), how
-        return Balance.of(promise.to(kind)), how
-    return Balance(kind, (promise.amounts[0] / 2,)), how
-
-
-def _refusal(kind: str, ledger_kind: str) -> str:
-    takers = [kind, *(target for source, target in CONVERSIONS if source == kind)]
-    names = " or ".join(KINDS[taker].__name__ for taker in takers)
-    return (
-        f"A promise of {KINDS[kind].__name__} cannot be charged to a ledger whose budget is "
-        f"{KINDS[ledger_kind].__name__}; a ledger with a budget of {names} takes it."
-    )
 
 
 def to_text(amount: Fraction) -> str:

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from muhat.errors import InvalidInput
 from muhat.ledger import store
 from muhat.ledger.balance import Balance
+from muhat.ledger.converting import cost
 from muhat.ledger.records import ChainBroken, Entry, Genesis, Head
+from muhat.privacy import from_dict
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,19 @@ def walk(
 def _check_follows(entry: Entry, head: Head, genesis: Genesis) -> None:
     if entry.id != head.count + 1 or entry.previous != head.hash:
         raise ChainBroken(f"entry {entry.id} does not follow the one before it")
-    if entry.charged.kind != genesis.budget.kind or entry.neighbors is not genesis.neighbors:
-        raise ChainBroken(f"entry {entry.id} is of another kind or relation than the budget")
+    if entry.charged.kind != genesis.budget.kind:
+        raise ChainBroken(f"entry {entry.id} is of another kind than the budget")
+    if entry.unit != genesis.unit and not _is_converted(entry, genesis):
+        raise ChainBroken(f"entry {entry.id} is about another unit than the budget")
+
+
+def _is_converted(entry: Entry, genesis: Genesis) -> bool:
+    """Whether an entry about another unit was charged what group privacy asks for."""
+    try:
+        asked = cost(from_dict(entry.promise), entry.unit, genesis.budget.kind, genesis.unit)
+    except InvalidInput:
+        return False
+    return (entry.charged, entry.conversion) == asked
 
 
 def _too_short(count: int, expected: int) -> str:

@@ -15,11 +15,19 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
+from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.ledger.balance import NUMBERS, Balance, from_text, to_text
+from muhat.ledger.units import Unit
 from muhat.privacy import Neighbors, Privacy, from_dict, to_dict
 
-SCHEMA = 1
+SCHEMA = 2
+"""1: no record says how many records of a person it is about; see `UNSTATED`."""
+
+UNSTATED = 1
+"""The contributions of what was written before they were. One record: whatever number a promise
+was made for, it holds for one."""
+
 TEXTS = ("time", "conversion", "plan_digest", "note", "previous")
 HEX_DIGITS = frozenset("0123456789abcdef")
 
@@ -100,11 +108,11 @@ class Genesis:
     """What a ledger was created with; every later hash depends on it."""
 
     budget: Privacy
-    neighbors: Neighbors
+    unit: Unit
     hash: str
 
     @staticmethod
-    def seal(budget: Privacy, neighbors: Neighbors) -> Record:
+    def seal(budget: Privacy, unit: Unit) -> Record:
         """The first record of a new ledger, with a random name so that no two are alike."""
         return Record.seal(
             {
@@ -113,7 +121,8 @@ class Genesis:
                 "ledger": os.urandom(16).hex(),
                 "time": now(),
                 "budget": to_dict(budget),
-                "neighbors": neighbors.value,
+                "neighbors": unit.neighbors.value,
+                "contributions": unit.contributions,
             }
         )
 
@@ -122,18 +131,20 @@ class Genesis:
         """The genesis that a record says."""
         fields = record.fields()
         try:
-            budget, neighbors = from_dict(fields["budget"]), Neighbors(fields["neighbors"])
+            unit = Unit.of(Neighbors(fields["neighbors"]), fields.get("contributions", UNSTATED))
+            return cls(from_dict(fields["budget"]), unit, record.hash)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ChainBroken("the first record is not that of a ledger") from None
-        return cls(budget, neighbors, record.hash)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One charge.
 
-    `promise` is what was asked, `charged` what it cost in the ledger's kind, `conversion` by
-    which implication, `spent` the running total with it, `previous` and `hash` the chain.
+    `promise` is what was asked, about at most `contributions` records of a person by the relation
+    `neighbors`; `charged` what it cost in the ledger's kind and unit, `conversion` by which
+    implications, `spent` the running total with it, `previous` and `hash` the chain.
+    `contributions` is None in entries written before they were kept: then it is about one record.
     """
 
     id: int
@@ -143,10 +154,16 @@ class Entry:
     conversion: str
     spent: Balance
     neighbors: Neighbors
+    contributions: int | None = None
     plan_digest: str
     note: str
     previous: str
     hash: str
+
+    @property
+    def unit(self) -> Unit:
+        """Which changes of the data the promise is about."""
+        return Unit.of(self.neighbors, self.contributions or UNSTATED)
 
     @property
     def head(self) -> Head:
@@ -158,7 +175,9 @@ class Entry:
         return {**self._fields(), "hash": self.hash}
 
     def _fields(self) -> dict[str, Any]:
+        stated = {} if self.contributions is None else {"contributions": self.contributions}
         return {
+            **stated,
             "id": self.id,
             "time": self.time,
             "promise": self.promise,
@@ -188,6 +207,8 @@ class Entry:
             fields["charged"] = Balance(kind, _amounts(fields["charged"], kind))
             fields["spent"] = Balance(kind, _amounts(fields["spent"], kind))
             fields["neighbors"] = Neighbors(fields["neighbors"])
+            if "contributions" in fields:
+                _check.count("contributions", fields["contributions"])
             return cls(**fields, hash=record.hash)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ChainBroken(f"entry {record.id} is not a charge") from None

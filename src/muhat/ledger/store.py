@@ -76,7 +76,6 @@ def create(path: Path, genesis: Record) -> None:
 
 def _found(connection: sqlite3.Connection, genesis: Record) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
     connection.execute(TABLE)
     append(connection, genesis)
 
@@ -112,7 +111,7 @@ def check_schema(connection: sqlite3.Connection, path: Path) -> None:
         )
     # A trigger or a view could rewrite charges behind the chain's back.
     objects = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-    if version != SCHEMA or objects != [(TABLE,)]:
+    if version < 1 or objects != [(TABLE,)]:
         raise ChainBroken("its tables are not those of a ledger")
 
 
@@ -190,7 +189,11 @@ def _explain(path: Path, code: int, write: bool) -> str:
 
 
 def append(connection: sqlite3.Connection, record: Record) -> None:
-    """Add a record at the end; the primary key refuses a place that is taken."""
+    """Add a record at the end; the primary key refuses a place that is taken.
+
+    From then on the file needs a muhat that knows such records.
+    """
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
     connection.execute(
         "INSERT INTO chain (id, body, hash) VALUES (?, ?, ?)",
         (record.id, record.body, record.hash),

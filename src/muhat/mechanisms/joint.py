@@ -24,13 +24,14 @@ from muhat.mechanisms.calibration import calibrated, counted
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import LAWS
 
-LARGEST_SHARE = 1 - 2.0**-40
-"""The count keeps a share that exact arithmetic can serve."""
+LEAST_SHARE = 2.0**-40
+"""The sum and the count each keep a share that exact arithmetic can serve."""
 
 
 def joint(body: Body, p: float, weights: Vector, protection: Protection, *, share: float) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
     law = LAWS["euclidean-norm" if protection.pure else "normal"]
+    share = min(max(share, LEAST_SHARE), 1 - LEAST_SHARE)
     return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=1 - share)
 
 
@@ -43,8 +44,7 @@ def share_for_mean(body: Body, p: float, weights: Vector) -> float:
 def share_for_sum(body: Body, p: float, weights: Vector) -> float:
     """The split that minimises the error of A + N̂·c: nearly 1 if c is nearly 0."""
     size = smallest_ellipsoid(body.shape, p, "shifted", weights=weights).value
-    share = size / (size + norm(weights * body.center, p)) if size else 0.5
-    return min(share, LARGEST_SHARE)
+    return size / (size + norm(weights * body.center, p)) if size else 0.5
 
 
 def farthest_from(domain: Domain, center: Vector, weights: Vector) -> float:

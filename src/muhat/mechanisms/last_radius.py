@@ -61,8 +61,8 @@ class LastRadius:
 
     @property
     def balance(self) -> float:
-        """N: records outside at which one more saves as much noise as it costs bias, at most."""
-        return 2 * self.sharing.spread / self.sharing.strength
+        """N."""
+        return self.sharing.balance
 
     def _at_most_half(self, records: float) -> int:
         return min(math.ceil(records), self.sharing.n // 2)
@@ -86,21 +86,21 @@ class LastRadius:
 
     @cached_property
     def each_share(self) -> Fraction:
-        """Of a comparison far outside: its noise reaches a group's size in 2.75 deviations."""
-        return short_fraction(min(self.sharing.share_of(2.75 / self._group), MOST_EACH))
+        """Of a comparison far outside: its noise reaches a group's size in four deviations.
+
+        A group twice that size must be seen by every one of up to twelve comparisons.
+        """
+        return short_fraction(min(self.sharing.share_of(4 / self._group), MOST_EACH))
 
     def far_share(self, places: int) -> Fraction:
         """Of a search far outside among so many places: each of its rounds is a comparison."""
         return (places - 1).bit_length() * self.each_share
 
-    def _straying(self, deviations: float) -> int:
-        strays = deviations / self.sharing.step_strength(float(self.each_share))
-        return self._at_most_half(max(self._group, strays))
-
     @property
     def beyond_far(self) -> int:
-        """How many records a radius far outside leaves beyond it."""
-        return self._straying(self._far_deviations)
+        """How many records a radius far outside, or around a moved centre, leaves beyond it."""
+        strays = self._far_deviations / self.sharing.step_strength(float(self.each_share))
+        return self._at_most_half(max(self._group, strays))
 
     @property
     def _far_deviations(self) -> float:
@@ -156,11 +156,6 @@ class LastRadius:
         return np.unique(np.clip(found, 0, EDGES - 1))
 
     # Around a centre that was moved aside.
-
-    @property
-    def beyond_aside(self) -> int:
-        """How many records the radius around a moved centre leaves outside."""
-        return self._straying(2.0)
 
     def aside_places(self, smallest: int, outer: int) -> Places:
         """Where it is looked for; the last radius itself, which comes last, stands for no gain."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muhat.domains import Domain
+from muhat.mechanisms.outside_count import OutsideCount
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.steps import Step
 from muhat.noise.spread import Spread
@@ -19,8 +20,9 @@ class Learnt:
     """What came out of a method; all of it is private output.
 
     `noise` is None if nothing is known about the error, `ball` if the method has none. If a part
-    of the value was shrunk, the noise is about `unshrunk`, the value before. With a `failure`, the
-    reason why there is no value, the values are not-a-number.
+    of the value was shrunk, the noise is about `unshrunk`, the value before. `outside` counts the
+    records outside the ball, None if nobody asked. With a `failure`, the reason why there is no
+    value, the values are not-a-number.
     """
 
     value: Floats
@@ -29,6 +31,7 @@ class Learnt:
     steps: tuple[Step, ...]
     failure: str | None = None
     unshrunk: Floats | None = None
+    outside: OutsideCount | None = None
 
     def count(self, name: str) -> int:
         """How often a step of this name was taken."""

@@ -3,7 +3,8 @@
 If E|X − μ|^λ ≤ ψ^λ, a part p of the distribution lies beyond μ + tψ only if t ≤ m(p)/p (`tails`),
 which is Cantelli's inequality p ≤ 1/(1 + t²) at λ = 2. The private median lies between the records
 of the ranks ⌈n/2⌉ ± τ except with a small probability, so it lies beyond μ + tψ only if ⌈n/2⌉ − τ
-of n independent records do; Chernoff's inequality bounds how often, and the same holds below.
+of n independent records do; Chernoff's inequality bounds how often, and the same holds below. How
+rare failures should be is not asked here: reaches are worked out for many probabilities at once.
 
 Proof: docs/proofs/tails.md.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,8 @@ MOST_CELLS = 1 << 29
 FARTHEST = 1e9
 """Scales from the median beyond which a mean is not looked for."""
 
-LEAST_FAILURE = 1e-290
-"""A smaller probability is not asked for: the logarithms of its parts would leave the floats."""
+FAILURES = tuple(10.0**-power for power in range(1, 31))
+"""Probabilities of a failure for which reaches are worked out."""
 
 _SAFE = 1 + 1e-9
 
@@ -54,15 +55,16 @@ _HALF_STEP = 0.5 + 1e-6
 class Location:
     """A search for the median of every column, and how far from it the mean lies at most.
 
-    `reaches`, of shape (d,), holds for all columns at once, except with the probability
-    `failure` over records and noise; each column fails with the d-th part of it at most.
+    `known`, of shape (levels, d), are the reaches of every column but for the probabilities
+    FAILURES, over records and noise; as many as these records tell. `strays`, of shape (2,
+    levels, d), bound E[|found − μ|^k; the search failed] at every level. `level` is the one used.
     """
 
     medians: QuantileRecipe
-    order: float
-    scales: Floats
-    reaches: Floats
-    failure: float
+    magnitude: float
+    known: Floats
+    strays: Floats
+    level: int = 0
 
     @classmethod
     def of(
@@ -74,18 +76,44 @@ class Location:
         protection: Protection,
         *,
         pure: bool,
-        failure: float,
     ) -> Location | None:
         """The search between ±magnitude for columns of these scales ψ; None if n is too small."""
         grids = [_grid(magnitude, float(scale)) for scale in scales]
         law = LAWS["laplace" if pure else "normal"]
         medians = QuantileRecipe.of(grids, [Fraction(1, 2)], n, law, protection)
-        reaches = _reaches(medians, order, scales, failure)
-        return None if reaches is None else cls(medians, order, scales, reaches, failure)
+        known = []
+        for failure in FAILURES:
+            reaches = _reaches(medians, order, scales, failure)
+            if reaches is None:
+                break
+            known.append(np.minimum(reaches, 2 * magnitude))
+        if not known:
+            return None
+        strays = np.array([_strays(np.array(known), magnitude, power) for power in (1, 2)])
+        return cls(medians, magnitude, np.array(known), strays)
 
-    def reaches_but_for(self, failure: float) -> Floats | None:
-        """As `reaches`, for another probability; None if so few records do not tell."""
-        return _reaches(self.medians, self.order, self.scales, failure)
+    @property
+    def reaches(self) -> Floats:
+        """How far every mean is from what is found, but for `failed` each; of shape (d,)."""
+        return np.asarray(self.known[self.level])
+
+    @property
+    def failed(self) -> float:
+        """The probability that the search of one column fails, at most."""
+        return FAILURES[self.level]
+
+    @property
+    def failure(self) -> float:
+        """The probability that the search of any column fails, at most."""
+        return self.failed * len(self.reaches)
+
+    def at(self, level: int) -> Location:
+        """The same search with its reaches for another probability."""
+        return replace(self, level=level)
+
+    def astray(self, power: int) -> Floats:
+        """E[|found − μ|^power; the search failed] of every column, at most, for power 1 or 2."""
+        return np.asarray(self.strays[power - 1, self.level])
 
     def run(self, source: Source) -> Floats:
         """A point within reach of the mean, a column each; of shape (d,)."""
@@ -99,7 +127,7 @@ class Location:
                 raise DataChanged("the number of rows changed between two passes.")
             return tables
 
-        (found,) = self.medians.run(count)
+        (found,) = self.medians.run(count).found
         cells = zip(grids, found, strict=True)
         return np.array([grid.value(each.cell) for grid, each in cells])
 
@@ -114,24 +142,36 @@ class Location:
 def _reaches(
     medians: QuantileRecipe, order: float, scales: Floats, failure: float
 ) -> Floats | None:
-    """How far every mean is from its private median, but for this probability in all."""
-    n, each = medians.n, failure / len(scales)
+    """How far every mean is from its private median, but for this probability each."""
+    n = medians.n
     assert n is not None
-    if each < LEAST_FAILURE:
-        return None
     found: dict[int, float | None] = {}
     for search in medians.searches[0]:
         # Searches of as many rounds have the same noise.
         if search.rounds not in found:
-            # Half of the failures for the noise, a quarter for either side of the records.
-            outside = (n + 1) // 2 - search.rank_error_but_for(each / 2)
-            found[search.rounds] = tail_reach(outside, n, order, each / 4)
+            # Half of the failures for the noise, a quarter for either side of the records. One
+            # record is left out, so that its size says nothing about the failures of the others.
+            outside = (n + 1) // 2 - search.rank_error_but_for(failure / 2) - 1
+            found[search.rounds] = tail_reach(outside, n - 1, order, failure / 4)
     steps = [_HALF_STEP * grid.step for grid in medians.grids]
     reaches = [found[search.rounds] for search in medians.searches[0]]
     known = [reach for reach in reaches if reach is not None]
     if len(known) < len(reaches):
         return None
     return np.asarray((np.array(known) * scales + np.array(steps)) * _SAFE)
+
+
+def _strays(known: Floats, magnitude: float, power: int) -> Floats:
+    """E[|found − μ|^power; beyond the reach] at every level, at most; of shape (levels, d).
+
+    Beyond each reach the next one holds but for a smaller probability, beyond the last of them
+    nothing but ±magnitude does.
+    """
+    farther = np.vstack([known[1:], np.full_like(known[:1], 2 * magnitude)])
+    chances = np.array(FAILURES[: len(known)])
+    shells = chances - np.append(chances[1:], 0.0)
+    parts = shells[:, None] * farther**power
+    return np.asarray(np.cumsum(parts[::-1], axis=0)[::-1] * _SAFE)
 
 
 def tail_reach(outside: int, n: int, order: float, failure: float) -> float | None:

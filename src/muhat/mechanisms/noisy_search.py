@@ -6,9 +6,11 @@ rounds halve an interval of cells, and each asks whether F(middle) lies below th
     ⌊S·(F(middle) − m + ½)⌋ + round(2^54·z) < 0   →   go right, else left
 
 with S the largest whole number that keeps the promise and z normal (each round has μ²/T) or
-Laplace (ε/T). All T rounds are paid and carried out on every path. If a record's rank is asked
-for as a fraction q of a secret number N of records, the round asks about F(middle) − q·N, which
-adding or removing a record moves by at most max(q, 1 − q): no count is released or paid for.
+Laplace (ε/T). All rounds are paid and carried out on every path. If a record's rank is asked for
+as a fraction q of a secret number N of records, the round asks about F(middle) − q·N, which adding
+or removing a record moves by at most max(q, 1 − q), and moving one by at most 1: no count needs to
+be known. `further` questions after the T halvings say where an interval ends (`search_walk.py`);
+they are paid for like halvings.
 
 Huang, Liang and Yi (2021), Algorithm 1, with ⌈log₂(u + 1)⌉ rounds instead of log u, `<` instead
 of `≤`, and a rank error that holds. Proof: docs/proofs/quantiles.md.
@@ -24,15 +26,14 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
+from muhat.mechanisms.search_walk import Comparison, Counts, Walk
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import LAWS, Law
 
-Counts = NDArray[np.int64]
 Sampler = Callable[[int], NDArray[Any]]
 
 MOST_ROUNDS = 62
@@ -46,8 +47,9 @@ class NoisySearch:
     """A search over `cells` cells, for the strength μ² (normal) or ε² (Laplace) of all rounds.
 
     `contributions` is the most records of a person. With a `quantile` q the rank is q·N, N the
-    secret number of records, and neighbours add or remove records; without, the rank is public
-    (`rank`) or counted from the top (`above`), and neighbours are of either kind.
+    secret number of records that are counted, and neighbours add or remove records, or replace them
+    if `replaced`; without, the rank is public (`rank`) or counted from the top (`above`), and
+    neighbours are of either kind.
 
     >>> import numpy as np
     >>> from muhat.noise.law import LAWS
@@ -65,6 +67,8 @@ class NoisySearch:
     strength_squared: Fraction
     contributions: int = 1
     quantile: Fraction | None = None
+    replaced: bool = False
+    further: int = 0
 
     def __post_init__(self) -> None:
         _check.count("cells", self.cells, most=1 << MOST_ROUNDS)
@@ -72,16 +76,22 @@ class NoisySearch:
         _check.one_of("law", self.law.name, ("normal", "laplace"))
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise InvalidInput("a quantile must lie strictly between 0 and 1.")
+        _check.count("further", self.further, least=0)
         if self.multiplier < 1:
             raise InvalidInput("the promise is so strong that its noise drowns every count.")
-        moved = self.sensitivity * self.rounds ** (1 if self._is_normal else 2) * self.sensitivity
+        moved = self.sensitivity**2 * self.questions ** (1 if self._is_normal else 2)
         if moved > self.strength_squared * (1 << 2 * FRACTION_BITS):
             raise AssertionError("the search is more sensitive than the promise allows")
 
     @property
     def rounds(self) -> int:
-        """T = ⌈log₂ cells⌉: how many comparisons are charged and made."""
+        """T = ⌈log₂ cells⌉: how many halvings find the cell."""
         return (self.cells - 1).bit_length()
+
+    @property
+    def questions(self) -> int:
+        """How many comparisons are charged and made: the halvings and those after them."""
+        return self.rounds + self.further
 
     @property
     def _is_normal(self) -> bool:
@@ -90,6 +100,11 @@ class NoisySearch:
     @property
     def record_weight(self) -> Fraction:
         """How far a single record moves the count that is compared, at most."""
+        return Fraction(1) if self.replaced else self.presence_weight
+
+    @property
+    def presence_weight(self) -> Fraction:
+        """How far that count moves if a record comes or goes, at most."""
         if self.quantile is None:
             return Fraction(1)
         return max(self.quantile, 1 - self.quantile)
@@ -97,7 +112,7 @@ class NoisySearch:
     @cached_property
     def multiplier(self) -> int:
         """S, the units of 2^-54 noise that a record is worth."""
-        rounds = max(self.rounds, 1)
+        rounds = max(self.questions, 1)
         whole = self.strength_squared * (1 << 2 * FRACTION_BITS)
         if self._is_normal:
             moved = math.isqrt(math.floor(whole / rounds))
@@ -126,42 +141,50 @@ class NoisySearch:
         Ranks below 1 stand for cell 0 and ranks above N for the last one. Each comparison can
         fail one way only, with probability p at most, so all T hold with (1 − p)^T at least.
         """
-        return max(0, math.ceil(self._reach(confidence) - self._slack))
+        return self._ranks(math.log(_check.probability("confidence", confidence)))
 
     def rank_error_but_for(self, failure: float) -> int:
         """`rank_error` at the confidence 1 − failure, which may be too close to 1 for a float."""
-        reach = self._reach_at(math.log1p(-_check.probability("failure", failure)))
-        return max(0, math.ceil(reach - self._slack))
+        return self._ranks(math.log1p(-_check.probability("failure", failure)))
+
+    def _ranks(self, log_confidence: float) -> int:
+        # Halvings alone decide the cell.
+        return max(0, math.ceil(self._reach(log_confidence, self.rounds) - self._slack))
+
+    def clear(self, confidence: float) -> float:
+        """A noisy count farther than this from the target shows on which side of it F lies.
+
+        All questions are right about that at this confidence.
+        """
+        log_confidence = math.log(_check.probability("confidence", confidence))
+        return max(0.0, self._reach(log_confidence, self.questions) - self._slack)
 
     def enclosing(
-        self, comparisons: Iterable[Comparison], confidence: float = 0.95
+        self, comparisons: Iterable[Comparison], cell: int, confidence: float = 0.95
     ) -> tuple[int, int]:
         """Cells, the first and the last, between which the rank's true cell lies: for free.
 
         Noisy counts that lie further from the target than the noise reaches decide on which side
-        of them it is. Each can mislead one way only, so the confidence is that of `rank_error`.
+        of them it is. Each can mislead one way only, as in `rank_error`. The `cell` that was found
+        is always inside, so that intervals of more confidence contain those of less.
         """
-        clear = max(0.0, self._reach(confidence) - self._slack)
+        clear = self.clear(confidence)
         first, last = 0, self.cells - 1
         for round_ in comparisons:
             if round_.excess < -clear:
                 first = max(first, min(round_.cell + 1, self.cells - 1))
             elif round_.excess > clear:
                 last = min(last, round_.cell)
-        # Noise beyond its reach may contradict itself; then nothing is known.
-        return (first, last) if first <= last else (0, self.cells - 1)
+        return min(first, cell), max(last, cell)
 
     @property
     def _slack(self) -> float:
         """How far whole numbers of records stay from the target: ½ between two ranks."""
         return 0.5 if self.quantile is None else 0.0
 
-    def _reach(self, confidence: float) -> float:
-        """What the noise of no round exceeds on its bad side, in records, at this confidence."""
-        return self._reach_at(math.log(_check.probability("confidence", confidence)))
-
-    def _reach_at(self, log_confidence: float) -> float:
-        failure = -math.expm1(log_confidence / max(self.rounds, 1)) / _SAFE
+    def _reach(self, log_confidence: float, rounds: int) -> float:
+        """What the noise of none of the rounds exceeds on its bad side, in records."""
+        failure = -math.expm1(log_confidence / max(rounds, 1)) / _SAFE
         return self.noise_unit * (_upper_quantile(self.law, failure) * _SAFE + _UNIT)
 
     def find(
@@ -193,7 +216,7 @@ class NoisySearch:
         sample: Sampler | None = None,
     ) -> Walk:
         """A search that is given its counts level by level; `total` is all records, N."""
-        noise = (sample or self.law.sample)(self.rounds)
+        noise = (sample or self.law.sample)(self.questions)
         return Walk(self, self._target(total, rank, above), [int(value) for value in noise])
 
     def _target(self, total: int, rank: int | None, above: int | None) -> Fraction:
@@ -218,6 +241,8 @@ class NoisySearch:
             "strength_squared": str(self.strength_squared),
             "contributions": self.contributions,
             "quantile": None if self.quantile is None else str(self.quantile),
+            "replaced": self.replaced,
+            "further": self.further,
         }
 
     @classmethod
@@ -230,68 +255,9 @@ class NoisySearch:
             Fraction(fields["strength_squared"]),
             fields["contributions"],
             None if quantile is None else Fraction(quantile),
+            bool(fields.get("replaced", False)),
+            fields.get("further", 0),
         )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A round, as it may be shown: F(cell) minus the target, with its noise, in records."""
-
-    cell: int
-    excess: float
-
-
-class Walk:
-    """A search under way: an interval of 2^rounds_left cells that begins at `left`.
-
-    What it is depends on the data through noisy comparisons alone, so it may decide which counts
-    are taken next.
-    """
-
-    def __init__(self, search: NoisySearch, target: Fraction, noise: list[int]) -> None:
-        self.left = 0
-        self.rounds_left = search.rounds
-        self._last = search.cells - 1
-        self._multiplier = search.multiplier
-        self._target = target
-        self._noise = iter(noise)
-        self._rounds: list[Comparison] = []
-
-    def __repr__(self) -> str:
-        return f"Walk(left={self.left}, rounds_left={self.rounds_left})"
-
-    @property
-    def cell(self) -> int:
-        """The first cell of the interval: the answer once no rounds are left."""
-        return min(self.left, self._last)
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """The rounds carried out so far, with their noisy counts: all that was paid for."""
-        return tuple(self._rounds)
-
-    def descend(self, before: int, counts: Counts, rounds: int) -> None:
-        """Carry out the next rounds, given exact counts of 2^rounds equal parts of the interval.
-
-        `before` is the number of records in cells before the interval. Parts beyond the last
-        cell have no records and may be left out.
-        """
-        if not 0 <= rounds <= self.rounds_left or not 0 < len(counts) <= 1 << rounds:
-            raise AssertionError("the counts do not fit the interval")
-        below = np.cumsum(counts, dtype=np.int64)
-        behind = self.rounds_left - rounds
-        part = 0
-        for level in reversed(range(rounds)):
-            middle = part + (1 << level) - 1
-            # On paths beyond the last cell every record lies below: F stays N.
-            records = before + int(below[min(middle, len(below) - 1)])
-            excess = math.floor(self._multiplier * (records - self._target)) + next(self._noise)
-            cell = self.left + ((middle + 1) << behind) - 1
-            self._rounds.append(Comparison(min(cell, self._last), excess / self._multiplier))
-            if excess < 0:
-                part += 1 << level
-        self.rounds_left = behind
-        self.left += part << behind
 
 
 def _upper_quantile(law: Law, failure: float) -> float:

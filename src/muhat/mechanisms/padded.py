@@ -13,7 +13,6 @@ the learnt interval and the normal twin are ours. Proof: docs/proofs/tails.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,27 +28,15 @@ from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.laplace import laplace
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import Location
-from muhat.mechanisms.padded_error import (
-    PLACING,
-    ROUNDING,
-    learnt_square,
-    stray_squares,
-    wide_square,
-)
+from muhat.mechanisms.padded_error import learnt_squares, wide_square
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.steps import Step
-from muhat.mechanisms.tails import closed_pad, pad
 from muhat.noise.spread import Spread
+from muhat.privacy import Neighbors, Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
-
-LOCATION_SHARES = tuple(Fraction(part, 100) for part in (1, 2, 3, 5, 8, 12, 18, 25, 35, 50))
-"""What the search for the interval may take; the share with the least error in the end wins."""
-
-SEARCH_BIAS = 0.1
-"""The part of the bias that is set aside for a search that fails."""
 
 _SAFE = 1 + 1e-9
 
@@ -89,37 +76,6 @@ class PaddedMean:
     biases: Floats
     location: Location | None
     location_share: Fraction
-
-    @classmethod
-    def wide(cls, sharing: Sharing, moment: Moment, biases: Floats) -> PaddedMean | None:
-        """On the whole of ±magnitude; None if that is too wide for the grid of the records."""
-        reaches = np.full(sharing.dim, sharing.magnitude)
-        pads = _pads(pad, moment, biases, reaches, sharing.magnitude)
-        return None if pads is None else cls(sharing, moment, pads, biases, None, Fraction(0))
-
-    @classmethod
-    def located(cls, sharing: Sharing, moment: Moment, biases: Floats) -> PaddedMean | None:
-        """On an interval that is learnt first; None if there are too few records for that."""
-        failure = len(biases) * _failure(sharing.magnitude, moment, biases)
-        found = []
-        for share in LOCATION_SHARES:
-            location = Location.of(
-                sharing.magnitude,
-                moment.scales,
-                moment.order,
-                sharing.n,
-                sharing.protect(share),
-                pure=sharing.pure,
-                failure=failure,
-            )
-            if location is None:
-                continue
-            # It is learnt from the same records, so only the pad of E(|X − μ| − c)₊ will do.
-            allowed = (1 - SEARCH_BIAS) * biases
-            pads = _pads(closed_pad, moment, allowed, location.reaches, sharing.magnitude)
-            if pads is not None:
-                found.append(cls(sharing, moment, pads, biases, location, share))
-        return min(found, key=lambda method: method.rmse, default=None)
 
     @property
     def name(self) -> str:
@@ -171,22 +127,18 @@ class PaddedMean:
     def rmse(self) -> float:
         """The weighted root mean square error against μ is at most this, under the assumption."""
         sharing, order = self.sharing, self.moment.order
-        known: dict[str, Any] = {"n": sharing.n, "magnitude": sharing.magnitude}
-        columns = list(zip(self.moment.scales.tolist(), self.pads.tolist(), strict=True))
         if self.location is None:
-            squares = [
-                wide_square(order, scale, pad=each, bias=bias, **known)
-                for (scale, each), bias in zip(columns, self.biases.tolist(), strict=True)
-            ]
+            columns = zip(self.moment.scales, self.pads, self.biases, strict=True)
+            squares = np.array(
+                [
+                    wide_square(order, *column, n=sharing.n, magnitude=sharing.magnitude)
+                    for column in columns
+                ]
+            )
         else:
-            strays = stray_squares(self.location, self.half_widths, **known)
-            squares = [
-                learnt_square(order, scale, pad=each, reach=reach, **known) + stray
-                for (scale, each), reach, stray in zip(
-                    columns, self.location.reaches.tolist(), strays.tolist(), strict=True
-                )
-            ]
-        weighted = float(sharing.weights**2 @ np.array(squares))
+            scales = self.moment.scales
+            squares = learnt_squares(self.location, order, scales, self.pads, sharing.n)
+        weighted = float(sharing.weights**2 @ squares)
         return math.sqrt(weighted + self.noise_error**2) * _SAFE
 
     @property
@@ -194,9 +146,11 @@ class PaddedMean:
         """The bias is bounded for every distribution with the moment."""
         return False
 
-    def keeps(self, protection: Protection, n: int) -> bool:
+    def keeps(self, promise: Privacy, contributions: int, n: int) -> bool:
         """Whether these are the promise and the number of records it was made for."""
-        return self.sharing.protection == protection and self.sharing.n == n
+        sharing = self.sharing
+        asked = Protection.of(promise, Neighbors.SUBSTITUTE, contributions, pure=sharing.pure)
+        return sharing.protection == asked and sharing.n == n
 
     @property
     def failure(self) -> float:
@@ -244,33 +198,3 @@ class PaddedMean:
 
 def _error(spread: Spread, weights: Floats) -> float:
     return spread.weighted(weights).root_mean_square(2.0)[0]
-
-
-def _pads(
-    pad_of: Callable[[float, float, float], float],
-    moment: Moment,
-    biases: Floats,
-    reaches: Floats,
-    magnitude: float,
-) -> Floats | None:
-    """The pads for these biases, of which rounding takes a little first; None if it takes all."""
-    pads = []
-    for bias, scale, reach in zip(biases, moment.scales, reaches, strict=True):
-        widest = pad_of(float(bias) / 2, moment.order, float(scale))
-        rounding = ROUNDING * (float(reach) + widest) + PLACING * magnitude
-        if rounding > bias / 2:
-            return None
-        pads.append(pad_of(float(bias) - rounding, moment.order, float(scale)))
-    return np.array(pads)
-
-
-def _failure(magnitude: float, moment: Moment, biases: Floats) -> float:
-    """How rarely the search of a column may fail: ψ·η^{1−1/λ} + 2·magnitude·η ≤ its bias.
-
-    A search that failed may clip to an interval 2·magnitude away; Hölder's inequality bounds
-    what the records themselves add on that event.
-    """
-    allowed = SEARCH_BIAS * biases
-    exponent = moment.order / (moment.order - 1)
-    tails = min(1.0, float(np.min(allowed / (2 * moment.scales))))
-    return min(math.exp(exponent * math.log(tails)), float(allowed.min()) / (4 * magnitude), 0.5)

@@ -22,14 +22,11 @@ ROUNDING = 2.0**-44
 PLACING = 2.0**-50
 """More than what floats move the ends of the interval and the value, in magnitudes."""
 
-FAR_ERROR = 1e-3
-"""The part of ψ²/n that a search which fails twice may add to the mean squared error."""
-
 _SAFE = 1 + 1e-9
 
 
 def wide_square(
-    order: float, scale: float, *, n: int, magnitude: float, pad: float, bias: float
+    order: float, scale: float, pad: float, bias: float, *, n: int, magnitude: float
 ) -> float:
     """E(value − μ)², if the interval is ±magnitude and a pad."""
     return sampling_variance(order, scale, width=2 * magnitude, pad=pad) / n + bias**2
@@ -47,20 +44,27 @@ def learnt_square(
     return (centered + math.hypot(first, math.sqrt(second / n)) + rounding) ** 2
 
 
-def stray_squares(location: Location, half_widths: Floats, *, n: int, magnitude: float) -> Floats:
-    """E[(value − μ)²; the search failed], of shape (d,).
+def learnt_squares(
+    location: Location, order: float, scales: Floats, pads: Floats, n: int
+) -> Floats:
+    """E(value − μ)² of every column without noise, if the interval is learnt; of shape (d,)."""
+    columns = zip(scales.tolist(), pads.tolist(), location.reaches.tolist(), strict=True)
+    found = [
+        learnt_square(order, scale, n=n, magnitude=location.magnitude, pad=pad, reach=reach)
+        for scale, pad, reach in columns
+    ]
+    # A value is a mean of numbers between a record and what was found; and it is in its interval.
+    if order >= 2:
+        within = scales**2 * location.failed
+    else:
+        half_widths = location.reaches + pads
+        within = half_widths**2 * location.failed + 2 * half_widths * location.astray(1)
+    return np.array(found) + (within + location.astray(2)) * _SAFE
 
-    A value is in its interval, so half a width from the median found, which is farther than a
-    second, larger reach only if the search fails much worse.
-    """
-    dim = len(half_widths)
-    farthest = (2 * magnitude + half_widths) ** 2
-    failed = location.failure / dim
-    twice = min(failed, FAR_ERROR / n * float(np.min(location.scales**2 / farthest)))
-    reaches = location.reaches_but_for(twice * dim)
-    if reaches is None:
-        return np.asarray(failed * farthest)
-    return np.asarray(failed * (reaches + half_widths) ** 2 + twice * farthest)
+
+def astray_bias(location: Location, scales: Floats) -> Floats:
+    """What a search that fails may add to the bias of every column; of shape (d,)."""
+    return np.asarray((2 * scales * location.failed + location.astray(1)) * _SAFE)
 
 
 def moved_part(order: float, scale: float, pad: float, reach: float, power: int) -> float:

@@ -1,6 +1,8 @@
 """Quantiles of columns on public grids: a noisy search for each, all for one promise.
 
 J searches share the promise evenly: μ²/J each under normal noise, ε/J each under Laplace noise.
+Where missing values are left out, ranks are fractions of the recorded values, whose number is
+released with noise, one count a column (`recorded_count.py`).
 One pass over the data gives the exact counts for all rounds of all searches; grids too fine for
 one table are searched in two or three passes, each within the cells that the last one left.
 Proof: docs/proofs/quantiles.md.
@@ -17,13 +19,19 @@ from typing import Any
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.noisy_search import Comparison, NoisySearch, Walk
+from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.recorded_count import RecordedCount, count_beside, spent_beside
+from muhat.mechanisms.search_walk import Comparison, Tally, Walk
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 
 TABLE_CELLS = 1 << 22
 """The cells that are counted in one pass, over all searches."""
+
+HALVINGS_A_QUESTION = 5
+"""A question for the ends of an interval for so many halvings. They widen the noise by a tenth,
+and make most intervals several times shorter, whatever the halvings happened to ask about."""
 
 Counter = Callable[[Sequence[Window]], Sequence[WindowCounts]]
 
@@ -36,12 +44,21 @@ class Found:
     comparisons: tuple[Comparison, ...]
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What was found, a row a fraction and a column a grid; noisy numbers of recorded values."""
+
+    found: tuple[tuple[Found, ...], ...]
+    recorded: tuple[float, ...] | None
+
+
 @dataclass(frozen=True, eq=False)
 class QuantileRecipe:
     """Searches for the quantiles `fractions` of as many columns as there are grids.
 
     `n` is the public number of records, None if it is secret. `searches` has a row a fraction and
-    a column a grid.
+    a column a grid. `counts`, one a grid, release how many values are recorded; without them every
+    record has a value.
     """
 
     grids: tuple[UniformGrid, ...]
@@ -50,6 +67,7 @@ class QuantileRecipe:
     law: Law
     protection: Protection
     searches: tuple[tuple[NoisySearch, ...], ...]
+    counts: tuple[RecordedCount, ...] | None = None
 
     @classmethod
     def of(
@@ -59,25 +77,48 @@ class QuantileRecipe:
         n: int | None,
         law: Law,
         protection: Protection,
+        *,
+        recorded: bool = False,
+        intervals: bool = False,
     ) -> QuantileRecipe:
-        """Searches that share the promise evenly."""
-        number = len(grids) * len(fractions)
-        # μ² adds up over searches, and so does ε.
-        parts = number if law.sensitivity_norm == 2 else number**2
-        searches = tuple(
-            tuple(
-                NoisySearch(
-                    grid.cells,
-                    law,
-                    protection.strength_squared / parts,
-                    protection.contributions,
-                    fraction if n is None else None,
-                )
-                for grid in grids
+        """Searches that share the promise evenly.
+
+        With `recorded` values may be missing: ranks are those of the recorded ones. For short
+        `intervals` every search asks one question more for five halvings.
+        """
+        power = 1 if law.sensitivity_norm == 2 else 2
+
+        def part(whole: Fraction, share: Fraction) -> Fraction:
+            # μ² adds up over searches, and so does ε.
+            return whole * share**power
+
+        column = part(protection.strength_squared, Fraction(1, len(grids)))
+        searches = []
+        for grid in grids:
+            rounds = (grid.cells - 1).bit_length()
+            further = math.ceil(rounds / HALVINGS_A_QUESTION) if intervals else 0
+            questions = len(fractions) * (rounds + further)
+            share = Fraction(1, len(fractions))
+            if recorded and n is None:
+                # The count has the share of one round.
+                share *= Fraction(questions, questions + 1)
+            searches.append(
+                [
+                    NoisySearch(
+                        grid.cells,
+                        law,
+                        part(column, share),
+                        protection.contributions,
+                        fraction if n is None or recorded else None,
+                        n is not None and recorded,
+                        further,
+                    )
+                    for fraction in fractions
+                ]
             )
-            for fraction in fractions
-        )
-        return cls(tuple(grids), tuple(fractions), n, law, protection, searches)
+        counts = tuple(count_beside(each, column) for each in searches) if recorded else None
+        rows = tuple(zip(*searches, strict=True))
+        return cls(tuple(grids), tuple(fractions), n, law, protection, rows, counts)
 
     def __post_init__(self) -> None:
         if (self.n is None) != (self.protection.neighbors is Neighbors.ADD_REMOVE):
@@ -85,43 +126,67 @@ class QuantileRecipe:
         if any(not 0 < fraction < 1 for fraction in self.fractions):
             raise InvalidInput("q must lie strictly between 0 and 1.")
         everything = [search for row in self.searches for search in row]
-        if self.law.sensitivity_norm == 2:
-            spent = sum((search.strength_squared for search in everything), Fraction(0))
-        else:
-            # All have the same share, so the root of the sum's square is their number.
-            spent = max(search.strength_squared for search in everything) * len(everything) ** 2
-        if spent > self.protection.strength_squared:
-            raise AssertionError("the searches together spend more than was promised")
         for search in everything:
-            if (search.quantile is None) != (self.n is not None):
-                raise AssertionError("a secret number of records must not decide a rank")
             if search.contributions != self.protection.contributions or search.law != self.law:
                 raise AssertionError("a search was made for another promise")
+            if search.replaced != (self.n is not None and self.counts is not None):
+                raise AssertionError("a search was made for other neighbours")
+            if (search.quantile is None) != (self.n is not None and self.counts is None):
+                raise AssertionError("a secret number of records must not decide a rank")
+        if not self._spends_at_most(self.protection.strength_squared):
+            raise AssertionError("the searches together spend more than was promised")
+
+    def _spends_at_most(self, strength_squared: Fraction) -> bool:
+        """Whether all columns together keep the promise; they share it evenly."""
+        columns = list(zip(*self.searches, strict=True))
+        each = []
+        for place, searches in enumerate(columns):
+            if self.counts is not None:
+                each.append(spent_beside(searches, self.counts[place]))
+            elif self.law.sensitivity_norm == 2:
+                each.append(sum((search.strength_squared for search in searches), Fraction(0)))
+            else:
+                # All have the same share, so the root of the sum's square is their number.
+                largest = max(search.strength_squared for search in searches)
+                each.append(largest * len(searches) ** 2)
+        if self.law.sensitivity_norm == 2:
+            return sum(each, Fraction(0)) <= strength_squared
+        return max(each) * len(each) ** 2 <= strength_squared
 
     def rank(self, fraction: Fraction) -> int | None:
-        """⌈q·n⌉, the rank of the quantile; None if n is secret."""
-        return None if self.n is None else max(1, math.ceil(fraction * self.n))
+        """⌈q·n⌉, the rank of the quantile; None if it is secret."""
+        if self.n is None or self.counts is not None:
+            return None
+        return max(1, math.ceil(fraction * self.n))
 
-    def run(self, count: Counter) -> tuple[tuple[Found, ...], ...]:
-        """Carry all searches out; `count` is a pass over the data. A row a fraction."""
+    def run(self, count: Counter) -> Answers:
+        """Carry all searches out, and count; `count` is a pass over the data."""
         bits = self._bits(len(self.grids))
         whole = [
             self._window(column, 0, search.rounds, bits)
             for column, search in enumerate(self.searches[0])
         ]
         tables = count(whole)
+        tallies = [
+            Tally.of(0, window.block_bits, table.before, table.counts)
+            for window, table in zip(whole, tables, strict=True)
+        ]
         walks: list[tuple[int, Walk]] = []
         for fraction, row in zip(self.fractions, self.searches, strict=True):
-            for column, (search, table) in enumerate(zip(row, tables, strict=True)):
-                walk = search.start(table.total, self.rank(fraction))
-                walk.descend(table.before, table.counts, min(bits, search.rounds))
+            for column, search in enumerate(row):
+                walk = search.start(tables[column].total, self.rank(fraction))
+                walk.follow(tallies[column], min(bits, search.rounds))
                 walks.append((column, walk))
         while under_way := [(column, walk) for column, walk in walks if walk.rounds_left]:
             self._further(under_way, count)
         found = [Found(walk.cell, walk.comparisons) for _, walk in walks]
         width = len(self.grids)
-        rows = range(0, len(found), width)
-        return tuple(tuple(found[start : start + width]) for start in rows)
+        starts = range(0, len(found), width)
+        rows = tuple(tuple(found[start : start + width]) for start in starts)
+        if self.counts is None:
+            return Answers(rows, None)
+        pairs = zip(self.counts, tables, strict=True)
+        return Answers(rows, tuple(one.release(table.total) for one, table in pairs))
 
     def _further(self, walks: Sequence[tuple[int, Walk]], count: Counter) -> None:
         """One more pass, within the intervals that are left."""
@@ -130,10 +195,12 @@ class QuantileRecipe:
             self._window(column, walk.left, walk.rounds_left, bits) for column, walk in walks
         ]
         unique = list(dict.fromkeys(windows))
-        tables = dict(zip(unique, count(unique), strict=True))
+        tallies = {
+            window: Tally.of(window.first, window.block_bits, table.before, table.counts)
+            for window, table in zip(unique, count(unique), strict=True)
+        }
         for window, (_, walk) in zip(windows, walks, strict=True):
-            table = tables[window]
-            walk.descend(table.before, table.counts, min(bits, walk.rounds_left))
+            walk.follow(tallies[window], min(bits, walk.rounds_left))
 
     @staticmethod
     def _bits(searches: int) -> int:
@@ -158,4 +225,5 @@ class QuantileRecipe:
             "neighbors": self.protection.neighbors.value,
             "contributions": self.protection.contributions,
             "searches": [[search.to_dict() for search in row] for row in self.searches],
+            "counts": None if self.counts is None else [one.to_dict() for one in self.counts],
         }

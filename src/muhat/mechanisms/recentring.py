@@ -6,6 +6,7 @@
             stop if the last centre has not made it much smaller
     t ← a high quantile of ‖x − c‖
     if t is far beyond r and the records between pull one way: move c to the middle of both ends
+    count the records outside the ball (c, t), with noise
     V ← the noisy mean of what records have between the radii r and t
     release the noisy mean of the records clipped to the ball (c, r), plus g·V
 
@@ -25,7 +26,7 @@ An improvement on Huang, Liang and Yi (2021). Proof: docs/proofs/unbounded.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 from muhat.domains import Ball
 from muhat.mechanisms.last_radius import EDGES, Places
 from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.recentring_schedule import (
     ASIDE_SHARE,
     CLOSE,
@@ -87,6 +89,7 @@ class Recentring:
             "first radius": float(schedule.first_share),
             "centre, each round": float(schedule.center_share),
             "last radius, most often": float(schedule.last.likely_share),
+            "records outside it": float(schedule.outside_share),
             "the mean, after two rounds": float(schedule.likely_final_share),
             "the mean, at least": float(schedule.least_final_share),
         }
@@ -117,6 +120,7 @@ class Recentring:
             schedule.finder(2, schedule.question_share)
             schedule.finder(2, last.each_share)
             schedule.finder(len(last.near_places(0)), last.near_share)
+        schedule.search(2, schedule.outside_share)
         ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
         for share in (schedule.crude_share, schedule.least_final_share):
             schedule.recipe_in(ball, share, schedule.weights)
@@ -142,7 +146,10 @@ def recentred_mean(schedule: Schedule, reader: Reader) -> Learnt:
     found = chain.learn()
     outer = chain.outer(found)
     moved = chain.aside(found, outer)
-    return chain.whole_mean(moved) if moved else chain.mean(found, outer)
+    ball = moved or _Around(found.center, outer, found.counts)
+    outside = chain.outside(ball)
+    mean = chain.whole_mean(ball) if moved else chain.mean(found, outer)
+    return replace(mean, outside=outside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +234,19 @@ class _Chain:
         counts = self._counts(center)
         places = last.aside_places(schedule.place_of((far + inner) / 2), outer)
         share = last.far_share(len(places))
-        place = self._find("outer radius aside", counts, places, share, last.beyond_aside)
+        place = self._find("outer radius aside", counts, places, share, last.beyond_far)
         return _Around(center, place, counts) if place < outer else None
+
+    def outside(self, ball: _Around) -> OutsideCount:
+        """How many records lie outside the last ball, with noise."""
+        schedule, steps = self._schedule, self._steps
+        share = schedule.outside_share
+        steps.transcript.charge(share)
+        inside = int(ball.counts[: ball.place + 1].sum())
+        split = np.array([inside, schedule.n - inside])
+        found = count_outside(schedule.search(2, share), split)
+        steps.transcript.steps.append(Step("outside", share, float(schedule.edges[ball.place])))
+        return found
 
     def whole_mean(self, ball: _Around) -> Learnt:
         """The mean of the records clipped to a ball."""

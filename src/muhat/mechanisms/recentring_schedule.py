@@ -186,7 +186,7 @@ class Schedule(Sharing):
     @cached_property
     def reserved(self) -> Fraction:
         """What no round may touch: the last steps at their dearest, and a part for the mean."""
-        return LEAST_LEFT + self.last.most_share + self.most_aside
+        return LEAST_LEFT + self.last.most_share + self.most_aside + self.outside_share
 
     @property
     def most_aside(self) -> Fraction:
@@ -213,7 +213,7 @@ class Schedule(Sharing):
         noise = self.noise_place(float(self.edges[middle]), self.center_share)
         second = self.radius_share(len(self.nearer_places(noise, middle)))
         learning = self.first_share + self.center_share + self.question_share + second
-        return 1 - learning - self.last.likely_share
+        return 1 - learning - self.last.likely_share - self.outside_share
 
     @property
     def is_hopeless(self) -> bool:
@@ -260,5 +260,6 @@ class Schedule(Sharing):
             "center_share": str(self.center_share),
             "crude_share": str(self.crude_share),
             "last_shares": [str(self.last.likely_share), str(self.last.most_share)],
+            "outside_share": str(self.outside_share),
             "hopeless": self.is_hopeless,
         }

@@ -86,7 +86,8 @@ class Recipe:
 
     def run(self, totals: Sequence[int], count: int) -> list[Fraction]:
         """The noisy rows in the lattice's coordinates: sums, squares and counts if released."""
-        noise = self.law.sample(self.query.rows)
+        # A domain of one point has no rows.
+        noise = self.law.sample(self.query.rows) if self.query.rows else ()
         answer = self.query.answer(totals, count)
         return [
             (value + int(shift)) * unit

@@ -28,6 +28,9 @@ Floats = NDArray[np.float64]
 
 _DENOMINATOR = 10**6
 
+MOST_OUTSIDE = 0.03
+"""The largest share of a count of records outside a ball."""
+
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
@@ -92,6 +95,17 @@ class Sharing:
     def noise(self, radius: float, share: float) -> float:
         """The weighted root mean square noise on a mean clipped to this radius."""
         return 2 * radius * self.spread / (self.n * self.step_strength(share))
+
+    @property
+    def balance(self) -> float:
+        """N: records outside a ball at which one more saves as much noise as it costs bias."""
+        return 2 * self.spread / self.strength
+
+    @cached_property
+    def outside_share(self) -> Fraction:
+        """Of the count of the records outside the last ball: noise of N/2, if that is cheap."""
+        deviation = math.sqrt(LAWS[self.search_law].variance(1))
+        return short_fraction(min(self.share_of(2 * deviation / self.balance), MOST_OUTSIDE))
 
     @property
     def largest_radius(self) -> float:

@@ -242,7 +242,7 @@ class ShiftedClipped:
                 raise DataChanged("the number of rows changed between two passes.")
             return found
 
-        (row,) = self.medians.run(count)
+        (row,) = self.medians.run(count).found
         steps.transcript.steps.append(Step("center", CENTER_SHARE, self.grid.upper))
         return np.array([self.grid.value(found.cell) for found in row])
 

@@ -60,8 +60,8 @@ class SymmetricMeans:
     columns: tuple[SymmetricMean, ...]
 
     def __post_init__(self) -> None:
-        if len({(each.n, each.first, each.magnitude) for each in self.columns}) != 1:
-            raise InvalidInput("columns must have the same n, first rows and magnitude.")
+        if len({(each.n, each.first) for each in self.columns}) != 1:
+            raise InvalidInput("columns must have the same n and first rows.")
 
     @classmethod
     def planned(
@@ -73,7 +73,6 @@ class SymmetricMeans:
         *,
         scales: Sequence[float] | None = None,
         offset: bool = True,
-        magnitude: float | None = None,
         first: int | None = None,
         contributions: int = 1,
     ) -> SymmetricMeans:
@@ -94,7 +93,6 @@ class SymmetricMeans:
                 moments[index],
                 scale=None if scales is None else scales[index],
                 offset=offset,
-                magnitude=magnitude,
                 first=head,
                 contributions=contributions,
                 share=shares[index],
@@ -133,9 +131,7 @@ class SymmetricMeans:
         lattices = [each.lattice for each in self.columns]
         if all(center is None for center in centers):
             return tuple(outcome_of(each, None, 0) for each in self.columns)
-        sums = centered_sums(
-            halves.tail, centers, lattices, self.columns[0].magnitude, show_progress=show_progress
-        )
+        sums = centered_sums(halves.tail, centers, lattices, show_progress=show_progress)
         return tuple(outcome_of(*parts) for parts in zip(self.columns, centers, sums, strict=True))
 
     def _centers(self, head: Source, show_progress: bool) -> list[float | None]:
@@ -146,7 +142,6 @@ class SymmetricMeans:
             head,
             [search.grid for search in searches],
             shifts,
-            self.columns[0].magnitude,
             show_progress=show_progress,
         )
         found = [search.choose(bins) for search, bins in zip(searches, counted, strict=True)]

@@ -60,7 +60,6 @@ class SymmetricMean:
     width: float
     clip: float
     offset: bool = True
-    magnitude: float | None = None
     contributions: int = 1
 
     def __post_init__(self) -> None:
@@ -79,7 +78,6 @@ class SymmetricMean:
         *,
         scale: float | None = None,
         offset: bool = True,
-        magnitude: float | None = None,
         first: int | None = None,
         width: float | None = None,
         clip: float | None = None,
@@ -121,7 +119,6 @@ class SymmetricMean:
                 width=search.width,
                 clip=reach,
                 offset=offset,
-                magnitude=magnitude,
                 contributions=contributions,
             )
 
@@ -201,11 +198,24 @@ class SymmetricMean:
         far = self.clip + self.width / 2 + moments.farthest(self.first)
         if self.offset:
             uneven = min(1.0, self.first / self.search.grid.steps) * 2 * far
-            bias = (float(self.search.grid.step) / 4 + uneven) / released
+            bias = (float(self.search.grid.step) / 4 + uneven + self._beyond) / released
         else:
             astray = self.astray_probability ** (1 - 1 / moments.order)
             bias = self._clipping + astray * far / released
         return bias + _LATTICE * self.clip
+
+    @property
+    def reach(self) -> float:
+        """How far from 0 the mean may lie for `bias_bound` to hold: half of what bins cover."""
+        return self.search.grid.reach / 2
+
+    @property
+    def _beyond(self) -> float:
+        """What first records beyond all bins, which count as the last one, do to the bias."""
+        moments, near = self.moments, self.clip + self.width / 2
+        beyond = min(1.0, self.first * moments.outside(self.reach))
+        largest = moments.farthest(self.first) * beyond ** (1 - 1 / moments.order)
+        return float(2 * (near * beyond + largest))
 
     @property
     def mse_bound(self) -> float:
@@ -252,7 +262,6 @@ class SymmetricMean:
             "n": self.n,
             "first": self.first,
             "search": self.search.to_dict(),
-            "magnitude": None if self.magnitude is None else self.magnitude.hex(),
             "mean": self.recipe.to_dict(),
         }
 

@@ -15,14 +15,13 @@ from muhat.domains import Box
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import rarity
 from muhat.mechanisms.padded_error import ROUNDING
-from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Floats, short_fraction
 from muhat.mechanisms.steps import Step
 from muhat.mechanisms.symmetric import SymmetricMean, SymmetricMeans
 from muhat.mechanisms.symmetric_error import Moments, Search
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP, Neighbors
+from muhat.privacy import ApproxDP, Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -54,7 +53,6 @@ class SymmetricMethod:
         weights: Floats,
         *,
         offset: bool,
-        magnitude: float | None,
         contributions: int,
     ) -> SymmetricMethod:
         """The split of ε with the least error.
@@ -70,7 +68,6 @@ class SymmetricMethod:
                 [(order, float(scale)) for scale in scales],
                 _shares(weights * scales, even),
                 offset=offset,
-                magnitude=magnitude,
                 contributions=contributions,
             )
             return cls(means, promise, weights)
@@ -92,7 +89,6 @@ class SymmetricMethod:
                 self.promise,
                 (column.moments.order, column.moments.moment),
                 offset=column.offset,
-                magnitude=column.magnitude,
                 first=column.first,
                 contributions=column.contributions,
                 share=(column.epsilon / whole_epsilon, column.delta / whole_delta),
@@ -156,20 +152,23 @@ class SymmetricMethod:
         return max(column.least_n for column in self.means.columns)
 
     @property
+    def reach(self) -> float:
+        """How far from 0 the mean of every column may lie; the records may lie anywhere."""
+        return min(column.reach for column in self.means.columns)
+
+    @property
     def assumes_symmetry(self) -> bool:
         """The bias is bounded for symmetric distributions only."""
         return True
 
-    def keeps(self, protection: Protection, n: int) -> bool:
+    def keeps(self, promise: Privacy, contributions: int, n: int) -> bool:
         """Whether these are the promise and the number of records it was made for."""
-        contributions = {column.contributions for column in self.means.columns}
         spent = zip(self.means.spent, self.promise.amounts, strict=True)
         return (
-            all(used <= amount for used, amount in spent)
-            and {column.n for column in self.means.columns} == {n}
-            and contributions == {protection.contributions}
-            and Protection.of(self.promise, Neighbors.SUBSTITUTE, protection.contributions)
-            == protection
+            promise == self.promise
+            and all(used <= amount for used, amount in spent)
+            and {(column.n, column.contributions) for column in self.means.columns}
+            == {(n, contributions)}
         )
 
     def admit(self, source: Source) -> None:

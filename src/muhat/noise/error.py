@@ -34,11 +34,14 @@ def root_mean_square(
     the coordinates are correlated, and then the law must be built on normals. The coordinates may
     be some of `rows` that have noise together.
     """
+    if not scales.any():
+        return 0.0, "exact"
     dim = rows or (len(scales) if factor is None else factor.shape[1])
     if p == 2:
         return float(np.linalg.norm(scales)) * math.sqrt(law.variance(dim)), "exact"
     mixing = math.sqrt(law.mixing(dim))
     if factor is None:
+        scales = scales[scales > 0]
         if LARGEST_QUADRATURE_ORDER < p < math.inf:
             # ‖z‖_p ≤ d^{1/p}·‖z‖_∞, within 6 % at d = 1000.
             bound = _independent(law.marginal, scales, math.inf) * len(scales) ** (1 / p)

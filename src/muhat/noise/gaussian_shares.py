@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.privacy.rounding import float_at_least
+from muhat.privacy.rounding import MARGIN, float_at_least
 
 LEAST_SHARE_VARIANCE = Fraction(1, 8)
 """Below it the first theta series is no longer safely less than 1."""
@@ -22,8 +22,6 @@ _DIGITS = 50
 _TWICE_PI_SQUARE = Decimal("19.7392088021787172376689819997523022706")  # rounded down
 _FARTHEST = Decimal(2000)  # e^−2000 is far below every float
 _FINE = 64
-# Covers the roundings of the few operations on each of about 1,500 terms.
-_MARGIN = 1 + Decimal("1e-30")
 
 
 def closeness(share_variance: Fraction, shares: int) -> float:
@@ -57,7 +55,8 @@ def closeness(share_variance: Fraction, shares: int) -> float:
             ripple = _ripple(variance * k / (k + 1))
             total += alike * ripple / (1 - ripple)
             k += alike
-        return float_at_least(total * _MARGIN)
+        # It covers the roundings of the few operations on each of about 1,500 terms too.
+        return float_at_least(total * MARGIN)
 
 
 def _ripple(variance: Decimal) -> Decimal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.release.display import certificate_lines, page, shortened, significant, table
 
@@ -23,7 +24,7 @@ MECHANISMS = {
 
 def plan_text(plan: Plan) -> str:
     """A plan for the terminal."""
-    return "\n".join([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
+    return joined([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
 
 
 def plan_html(plan: Plan) -> str:

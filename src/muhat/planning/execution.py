@@ -1,7 +1,8 @@
 """Carries a plan out: check, count, charge, read, add the noise, and say what came out.
 
-The order is the point. Arguments and metadata are checked first; if n is public the rows are
-counted, and the only outcome is equal or not; then the ledger is charged; then values are read.
+The order is the point. The ledger approves first, from the promise alone; then metadata are
+checked; if n is public the rows are counted, and the only outcome is equal or not; then the ledger
+is charged; then values are read.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.ledger import Ledger, charged
+from muhat.ledger import Approval, charged
 from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
 from muhat.release.release import Release
@@ -56,16 +57,16 @@ def check_count(plan: Plan, source: Source) -> None:
         )
 
 
-def carry_out(plan: Plan, source: Source, ledger: Ledger | None) -> Release:
+def carry_out(plan: Plan, source: Source, approval: Approval | None) -> Release:
     """Charge, read, add the noise. A failure after the charge keeps the charge."""
     # Whatever can fail without the data fails before the charge.
     certificate, digest = plan.certificate, plan.digest
     if certificate is not None and not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
     # A domain of one point has one answer, which costs nothing.
-    account = ledger if plan.recipe.query.rows else None
+    paid = approval if plan.recipe.query.rows else None
     note = note_of(plan.statistic, source.columns)
-    head = charged(account, plan.privacy, plan.neighbors, digest, note)
+    head = charged(paid, digest, note)
     totals, rows = _sums(plan, source)
     if plan.n is not None and rows != plan.n:
         raise DataChanged("the number of rows changed between counting and reading.")

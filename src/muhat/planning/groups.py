@@ -13,7 +13,7 @@ from muhat import _check
 from muhat.domains import Box
 from muhat.domains.lattice import ColumnsLattice
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, charged
+from muhat.ledger import LedgerLike, approved, charged
 from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
 from muhat.privacy import PureDP
@@ -29,7 +29,7 @@ def group_means(
     columns: Sequence[str] | Sequence[int],
     by: str | int,
     groups: Any,
-    ledger: Ledger | None,
+    ledger: LedgerLike,
 ) -> GroupRelease:
     """Release the plan's mean for every group of records.
 
@@ -54,11 +54,12 @@ def group_means(
             "means of groups with several records a person need normal noise: use ApproxDP, ZCDP "
             "or GDP."
         )
+    approval = approved(ledger, plan.privacy, plan.neighbors, plan.contributions)
     (categories,) = categories_of({by: groups}, missing="drop")
     _check.count("the number of groups", categories.size, most=MOST_GROUPS)
     source = open_groups(data, columns, [by], [categories], dim=plan.domain.dim)
     note = f"mean of {', '.join(source.columns)} by {by}"
-    head = charged(ledger, plan.privacy, plan.neighbors, plan.digest, note)
+    head = charged(approval, plan.digest, note)
     sums = source.sums(lattice)
     releases = []
     for totals, count in zip(sums.total, sums.rows, strict=True):

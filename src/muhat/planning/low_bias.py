@@ -140,15 +140,16 @@ def _ranked(
     insist: bool,
 ) -> list[LowBiasMethod]:
     """The methods that compete, by their errors; those that do not come last."""
-    clipped = CLIPPED[0] if isinstance(wish.privacy, PureDP) else CLIPPED[1]
     if mechanism is not None:
-        _check.one_of("mechanism with a moment", mechanism, [clipped, *SYMMETRIC])
+        clipped = [CLIPPED[0] if pure else CLIPPED[1] for pure in wish.kinds]
+        _check.one_of("mechanism with a moment", mechanism, [*clipped, *SYMMETRIC])
     assumed = None
     if mechanism in SYMMETRIC or (symmetric and mechanism is None):
         assumed = wish.symmetric(offset=mechanism != "karwa-vadhan")
     others: list[LowBiasMethod] = []
-    if mechanism in (None, clipped):
-        others = sorted(wish.best_clipped(bias), key=_error)
+    if mechanism not in SYMMETRIC:
+        named = [each for each in wish.best_clipped(bias) if mechanism in (None, each.name)]
+        others = sorted(named, key=_error)
     if assumed is None and not others:
         _refuse_this_magnitude(wish, bias)
     if assumed is None:
@@ -216,8 +217,9 @@ def _assumptions(wish: Wish, method: LowBiasMethod) -> tuple[str, ...]:
         f"a person contributes at most {records}",
         "the moment, the magnitude and the bias were chosen without looking at the data",
     ]
-    if method.assumes_symmetry:
+    if isinstance(method, SymmetricMethod):
         lines.insert(1, "rows are split by their number, which no record decides")
+        lines.insert(1, f"the mean of every column lies within ±{method.reach:.2g}")
     elif wish.domain.magnitude is not None:
         lines.insert(1, f"the mean of every column lies within ±{wish.domain.magnitude:g}")
     return tuple(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def plan_text(plan: LowBiasPlan) -> str:
     """A plan for the terminal."""
     facts, predictions = table(plan_facts(plan)), table(plan_predictions(plan))
-    return "\n".join([*facts, "", *predictions, "", *plan_notes(plan)])
+    return joined([*facts, "", *predictions, "", *plan_notes(plan)])
 
 
 def plan_html(plan: LowBiasPlan) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from muhat.domains.reals import Reals
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.padded import Moment
-from muhat.mechanisms.recipe import Protection
 from muhat.noise.spread import Spread
+from muhat.privacy import Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -59,7 +59,7 @@ class LowBiasMethod(Protocol):
     def assumes_symmetry(self) -> bool:
         """Whether the bias is bounded for symmetric distributions only."""
 
-    def keeps(self, protection: Protection, n: int) -> bool:
+    def keeps(self, promise: Privacy, contributions: int, n: int) -> bool:
         """Whether these are the promise and the number of records it was made for."""
 
     def admit(self, source: Source) -> None:

@@ -20,7 +20,6 @@ from muhat import _check, privacy
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.errors import InvalidInput
 from muhat.mechanisms.padded import Moment
-from muhat.mechanisms.recipe import Protection
 from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.reals_plan import RealsPlan
@@ -47,8 +46,7 @@ class LowBiasPlan(RealsPlan):
     """None: no bound holds for biased means of one dataset. See `trilemma` for the class."""
 
     def __post_init__(self) -> None:
-        promised = Protection.of(self.privacy, self.neighbors, self.contributions)
-        if not self.method.keeps(promised, self.n):
+        if not self.method.keeps(self.privacy, self.contributions, self.n):
             raise InvalidInput(
                 "a plan's promise, n and domain are those its noise was made for; "
                 "make a new plan instead of changing them."

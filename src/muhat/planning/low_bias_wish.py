@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.padded_means import PaddedMeans
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Sharing
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.low_bias_method import Alternative
+from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.privacy import ApproxDP, Neighbors, Privacy
 
 Floats = NDArray[np.float64]
@@ -38,8 +40,7 @@ NOTABLE = 1 - 1e-4
 GOLDEN = (3 - math.sqrt(5)) / 2
 """The part of a segment at which it is probed, so that every probe serves twice."""
 
-Maker = Callable[[Sharing, Moment, Floats], PaddedMean | None]
-MAKERS: tuple[Maker, ...] = (PaddedMean.wide, PaddedMean.located)
+Maker = Callable[[Floats], PaddedMean | None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,16 +55,28 @@ class Wish:
     moment: Moment
 
     @property
-    def protection(self) -> Protection:
-        """What every mechanism must guarantee."""
-        return Protection.of(self.privacy, Neighbors.SUBSTITUTE, self.contributions)
+    def kinds(self) -> tuple[bool, ...]:
+        """The kinds of noise that compete: True is pure, False is normal."""
+        return kinds_of_noise(self.privacy, self.domain.dim)
 
-    def clipped(self, biases: Floats, makers: Iterable[Maker] = MAKERS) -> list[PaddedMean]:
+    @cached_property
+    def makers(self) -> list[Maker]:
+        """What makes clipped means of given biases, of shape (d,), or None if it cannot."""
+        magnitude = self.domain.magnitude
+        makers: list[Maker] = []
+        for pure in self.kinds if magnitude is not None else ():
+            protection = Protection.of(
+                self.privacy, Neighbors.SUBSTITUTE, self.contributions, pure=pure
+            )
+            assert magnitude is not None
+            sharing = Sharing(magnitude, self.weights, self.n, protection)
+            means = PaddedMeans(sharing, self.moment)
+            makers += [means.wide, means.located]
+        return makers
+
+    def clipped(self, biases: Floats) -> list[PaddedMean]:
         """Clipped means with these biases, of shape (d,)."""
-        if self.domain.magnitude is None:
-            return []
-        sharing = Sharing(self.domain.magnitude, self.weights, self.n, self.protection)
-        found = [make(sharing, self.moment, biases) for make in makers]
+        found = [make(biases) for make in self.makers]
         return [method for method in found if method is not None]
 
     def best_clipped(self, bias: float | None) -> list[PaddedMean]:
@@ -82,11 +95,10 @@ class Wish:
         def attempt(part: float, make: Maker) -> PaddedMean | None:
             # Where no float is wide enough a larger bias may do.
             with contextlib.suppress(InvalidInput):
-                for method in self.clipped(np.minimum(part * scales, limit), [make]):
-                    return method
+                return make(np.minimum(part * scales, limit))
             return None
 
-        found = [_least(parts, partial(attempt, make=make)) for make in MAKERS]
+        found = [_least(parts, partial(attempt, make=make)) for make in self.makers]
         # If nothing will do the largest bias says why.
         return [method for method in found if method is not None] or self.clipped(largest)
 
@@ -104,7 +116,6 @@ class Wish:
             self.moment.scales,
             self.weights,
             offset=offset,
-            magnitude=self.domain.magnitude,
             contributions=self.contributions,
         )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._text import printable
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
@@ -100,8 +101,8 @@ def _draw_shapes(axes: Any, plan: Plan, pair: tuple[int, int]) -> None:
     axes.set_xlim(-reach[0], reach[0])
     axes.set_ylim(-reach[1], reach[1])
     names = plan.columns or [f"coordinate {j}" for j in range(plan.dim)]
-    axes.set_xlabel(str(names[pair[0]]))
-    axes.set_ylabel(str(names[pair[1]]))
+    axes.set_xlabel(_label(names[pair[0]]))
+    axes.set_ylabel(_label(names[pair[1]]))
     axes.locator_params(nbins=5)
     axes.legend(
         frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0)
@@ -122,7 +123,7 @@ def _outline(domain: Domain, pair: tuple[int, int]) -> NDArray[np.float64]:
 def _draw_noise(axes: Any, plan: Plan) -> None:
     """The reach of the noise on every value, relative to the domain."""
     assert plan.spread is not None
-    names = list(plan.columns or (str(index) for index in range(plan.dim)))[:MOST_BARS]
+    names = [*map(_label, plan.columns or (str(index) for index in range(plan.dim)))][:MOST_BARS]
     reach = plan.spread.half_widths(0.95, joint=False)
     label = "95 % reach of the noise, records"
     if plan.domain is not None:
@@ -163,3 +164,8 @@ def _draw_error_against_n(axes: Any, plan: Plan) -> None:
     axes.set_xlabel("number of records (secret)")
     axes.set_ylabel("error at the worst mean")
     axes.grid(alpha=0.3)
+
+
+def _label(name: str) -> str:
+    """A column's name on an axis: dollars are dollars, not mathematics."""
+    return printable(str(name)).replace("$", r"\$")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from muhat.domains.lattice import ColumnsLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import LedgerLike, approved
 from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
@@ -275,20 +274,20 @@ class Plan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> Release:
         """Read the data once and release the answer.
 
-        Order: arguments and metadata are checked; if n is public the rows are counted, and the
-        only outcome is equal or not; the ledger is charged; then values are read. A failure
-        after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; if n is public the rows are
+        counted, and the only outcome is equal or not; the ledger is charged; then values are read.
+        A failure after the charge keeps the charge.
         """
         from muhat.planning.execution import carry_out, check_count, open_records
 
-        account = as_ledger(ledger)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_records(self, data, columns)
         check_count(self, source)
-        return carry_out(self, source, account)
+        return carry_out(self, source, approval)
 
     def assuming(self, *sentences: str) -> Plan:
         """The same plan with more assumptions stated."""

@@ -2,9 +2,10 @@
 
 The mean m lies in conv(K). If y is the point of conv(K) nearest to m + z, then
 
-    ‖y − m‖² ≤ ⟨z, y − m⟩ ≤ h_{K−K}(z),
+    ‖y − m‖² ≤ ⟨z, y − m⟩ ≤ h_K(z) − ⟨z, m⟩,
 
-the width of K in the direction of the noise; and ‖y − m‖ is at most ‖z‖ and the diameter of K.
+whose mean is that of h_K(z), half the width of K in the direction of the noise, since m is fixed
+and z symmetric; and ‖y − m‖ is at most ‖z‖ and the diameter of K.
 (The projection mechanism; Nikolov and Tang's remarks on Theorems 6 and 7.)
 """
 
@@ -25,7 +26,7 @@ LARGEST_SIMULATED = 2_000
 def projected_error(domain: Domain, spread: Spread) -> float:
     """An upper bound on the root mean square ℓ₂ error after the projection.
 
-    The mean width is simulated with fixed numbers, plus 4 standard errors.
+    The mean half width is simulated with fixed numbers, plus 4 standard errors.
     """
     plain, _ = spread.root_mean_square(2)
     diameter = 2 * domain.farthest(np.ones(domain.dim))
@@ -35,7 +36,7 @@ def projected_error(domain: Domain, spread: Spread) -> float:
     root = spread.factor
     noise = normals * spread.scales if root is None else normals @ root.T
     # K-norm noise of an ellipsoid is normal noise times an independent length.
-    widths = domain.reach(noise) + domain.reach(-noise)
-    mean = float(widths.mean() + 4 * widths.std() / math.sqrt(SIMULATIONS))
+    halves = (domain.reach(noise) + domain.reach(-noise)) / 2
+    mean = float(halves.mean() + 4 * halves.std() / math.sqrt(SIMULATIONS))
     length = math.sqrt(spread.law.variance(spread.rows))
     return min(plain, diameter, math.sqrt(length * mean))

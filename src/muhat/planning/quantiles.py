@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import Approval, LedgerLike, approved, as_ledger, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
-from muhat.planning.shortcuts import COUNTED, Counted, LedgerLike
+from muhat.planning.shortcuts import COUNTED, Counted, number_for
 from muhat.planning.task import check_promise
 from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
 
@@ -41,7 +41,7 @@ def quantile(
     columns: Sequence[str] | Sequence[int] | None = None,
     resolution: ArrayLike | None = None,
     relative: ArrayLike | None = None,
-    missing: str = "center",
+    missing: str = "drop",
     contributions: int = 1,
     ledger: LedgerLike = None,
 ) -> QuantileRelease:
@@ -49,7 +49,11 @@ def quantile(
 
     `q` is a quantile strictly between 0 and 1, or a list of them; `lower` and `upper` are public
     bounds, one number for one column and a list for several. All columns and quantiles share the
-    promise evenly. The quantile q of n records is the record of the rank ⌈q·n⌉.
+    promise evenly. The quantile q of n values is the value of the rank ⌈q·n⌉.
+
+    A missing or non-finite value is left out ("drop"): the quantile is that of the recorded values
+    of each column, whose number is released with noise. missing="none" declares, as a public fact,
+    that nothing is missing; "center" counts a missing value as the middle of the bounds.
 
     `resolution` is the step of the grid that values lie on: its default is a round number with
     at most 2^20 steps between the bounds. Give the data's own step (1 for whole numbers, 0.01 for
@@ -57,9 +61,8 @@ def quantile(
     finer one costs little, 2^30 steps are the most. For positive numbers over many orders of
     magnitude, `relative` asks for steps by a share instead: 0.01 for values 1 % apart.
 
-    n left out: the rows are counted and their number is declared public. `n=None`: secret, and
-    nothing is paid for that. A missing or non-finite value counts as the middle of the bounds;
-    with a secret n, missing="drop" leaves it out.
+    n left out: the rows are counted and their number is declared public, unless the ledger's
+    relation is add-remove. `n=None`: secret, and nothing is paid for that.
 
     >>> import numpy as np, muhat as mh
     >>> incomes = np.arange(100_000)
@@ -70,24 +73,30 @@ def quantile(
     from muhat.data import open_source
     from muhat.data.selection import column_names
     from muhat.mechanisms.quantile import QuantileRecipe
+    from muhat.release.quantile_release import MISSING
 
     check_promise(privacy)
     assert privacy is not None
     asked = _fractions(q)
     grids = _grids(lower, upper, resolution, relative)
+    account = as_ledger(ledger)
+    n = number_for(n, None, account)
     public = None if n is None else 1 if n is COUNTED else _check.count("n", n)
-    _check.one_of("missing", missing, ["center", "drop"])
-    if missing == "drop" and public is not None:
-        raise InvalidInput(
-            'missing="drop" would make the number of records depend on the data; '
-            'use missing="center", or n=None to keep the number secret.'
-        )
+    _check.one_of("missing", missing, tuple(MISSING))
     neighbors = Neighbors.ADD_REMOVE if public is None else Neighbors.SUBSTITUTE
     protection = Protection.of(privacy, neighbors, _check.count("contributions", contributions))
     law = LAWS["laplace" if isinstance(privacy, PureDP) else "normal"]
     fractions = [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))]
-    recipe = QuantileRecipe.of(grids, fractions, public, law, protection)
-    account = as_ledger(ledger)
+    recipe = QuantileRecipe.of(
+        grids,
+        fractions,
+        public,
+        law,
+        protection,
+        recorded=missing == "drop",
+        intervals=True,
+    )
+    approval = approved(account, privacy, neighbors, protection.contributions)
     source = open_source(data, column_names(columns), len(grids))
     if public is not None:
         rows = source.rows()
@@ -101,7 +110,7 @@ def quantile(
         recipe = replace(recipe, n=rows)
         warn_of_large_delta(privacy, rows, stacklevel=2)
     lines = assumptions(recipe, missing, counted=n is COUNTED)
-    return _carry_out(recipe, asked, privacy, missing, lines, source, account)
+    return _carry_out(recipe, asked, privacy, missing, lines, source, approval)
 
 
 def _carry_out(
@@ -111,7 +120,7 @@ def _carry_out(
     missing: str,
     lines: tuple[str, ...],
     source: Source,
-    ledger: Ledger | None,
+    approval: Approval | None,
 ) -> QuantileRelease:
     """Charge, read, search. A failure after the charge keeps the charge."""
     from muhat.data.grid_counts import count_windows
@@ -120,20 +129,25 @@ def _carry_out(
     digest = _digest(recipe, promise, missing)
     named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
     note = f"quantile {named} of {', '.join(source.columns)}"
-    head = charged(ledger, promise, recipe.protection.neighbors, digest, note)
+    head = charged(approval, digest, note)
 
     def count(windows: Sequence[Window]) -> list[WindowCounts]:
-        tables = count_windows(source, recipe.grids, windows, missing=missing)
-        if recipe.n is not None and any(table.total != recipe.n for table in tables):
+        rule = "drop" if missing == "drop" else "center"
+        tables = count_windows(source, recipe.grids, windows, missing=rule)
+        if recipe.n is not None and any(table.rows != recipe.n for table in tables):
             raise DataChanged("the number of rows changed between counting and reading.")
         return tables
 
+    answers = recipe.run(count)
     return QuantileRelease(
         q=q,
         columns=source.columns,
         grids=recipe.grids,
         searches=recipe.searches,
-        found=recipe.run(count),
+        found=answers.found,
+        missing=missing,
+        recorded=answers.recorded,
+        counts=recipe.counts,
         privacy=promise,
         neighbors=recipe.protection.neighbors,
         n=recipe.n,
@@ -146,16 +160,15 @@ def _carry_out(
 
 def assumptions(recipe: QuantileRecipe, missing: str, *, counted: bool) -> tuple[str, ...]:
     """What the promise and the errors rest on, in sentences."""
+    from muhat.release.quantile_release import MISSING
+
     contributions = recipe.protection.contributions
     records = "one record" if contributions == 1 else f"{contributions} records"
     lines = [
         "records outside the bounds are clipped to them and all are rounded to the grid; "
         "ranks are about these records"
     ]
-    if missing == "center":
-        lines.append("a missing or non-finite value counts as the middle of the bounds")
-    else:
-        lines.append("missing and non-finite values are left out, column by column")
+    lines.append(MISSING[missing])
     lines.append("n is secret" if recipe.n is None else f"n = {recipe.n} is public")
     if counted:
         lines.append("n was counted from the data")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.planning.display import promise_facts, relation_in_words
 from muhat.privacy import Neighbors
 from muhat.release.display import MOST_ROWS, certificate_lines, page, significant, table
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def plan_text(plan: QueryPlan) -> str:
     """A plan for the terminal."""
-    return "\n".join([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
+    return joined([*table(plan_facts(plan)), "", *table(plan_rows(plan)), "", *plan_notes(plan)])
 
 
 def plan_html(plan: QueryPlan) -> str:

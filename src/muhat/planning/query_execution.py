@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Ledger, charged
+from muhat.ledger import Approval, charged
 from muhat.planning.query_plan import QueryPlan
 from muhat.privacy import Neighbors
 from muhat.release.query_release import QueryRelease
@@ -81,7 +81,7 @@ def open_counts(
     return TableCounts(open_cells(data, chosen, categories))
 
 
-def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRelease:
+def carry_out(plan: QueryPlan, counts: Counts, approval: Approval | None) -> QueryRelease:
     """Charge, count, add the noise. A failure after the charge keeps the charge."""
     total = None
     if plan.neighbors is Neighbors.SUBSTITUTE:
@@ -97,7 +97,7 @@ def carry_out(plan: QueryPlan, counts: Counts, ledger: Ledger | None) -> QueryRe
     noise = replace(plan.noise, sums=plan.recipe.laplace_sums())
     if not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
-    head = charged(ledger, plan.privacy, plan.neighbors, digest, plan.workload.describe())
+    head = charged(approval, digest, plan.workload.describe())
     margins = counts.margins(plan.recipe.query.sets)
     if total is not None and total != int(next(iter(margins.values())).sum()):
         raise DataChanged("the number of records changed between counting and reading.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from muhat import bounds, privacy
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import LedgerLike, approved
 from muhat.mechanisms.linear_recipe import LinearRecipe
 from muhat.mechanisms.recipe import Protection
 from muhat.planning.digest import digest_of
@@ -187,7 +186,7 @@ class QueryPlan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> QueryRelease:
         """Count the cells once and release the answers.
 
@@ -195,13 +194,14 @@ class QueryPlan:
         table with one of the `columns` for every attribute, whose values are the categories of
         the plan, or codes 0, 1, … if it has none.
 
-        Order: arguments and metadata are checked; if n is public, records are counted; the
-        ledger is charged; then values are read. A failure after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; if n is public, records are
+        counted; the ledger is charged; then values are read. A failure after the charge keeps the
+        charge.
         """
         from muhat.planning.query_execution import carry_out, open_counts
 
-        account = as_ledger(ledger)
-        return carry_out(self, open_counts(self, data, columns), account)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
+        return carry_out(self, open_counts(self, data, columns), approval)
 
     def assuming(self, *sentences: str) -> QueryPlan:
         """The same plan with more assumptions stated."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.reals import Reals
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import LedgerLike, approved
 from muhat.mechanisms.learning import Method
 from muhat.planning.low_bias_method import LowBiasMethod
 from muhat.privacy import Neighbors, Privacy
@@ -66,20 +65,20 @@ class RealsPlan(ABC):
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> Release:
         """Read the data, a few times if need be, and release the mean.
 
-        Order: arguments and metadata are checked; the rows are counted, and the only outcome is
-        equal or not; the ledger is charged with the whole promise; then values are read. A
-        failure after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; the rows are counted, and
+        the only outcome is equal or not; the ledger is charged with the whole promise; then values
+        are read. A failure after the charge keeps the charge.
         """
         from muhat.planning.unbounded_execution import carry_out, check_count, open_records
 
-        account = as_ledger(ledger)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_records(self.domain, data, columns)
         check_count(self, source)
-        return carry_out(self, source, account)
+        return carry_out(self, source, approval)
 
     def assuming(self, *sentences: str) -> Self:
         """The same plan with more assumptions stated."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
@@ -12,17 +11,16 @@ from numpy.typing import ArrayLike
 
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger
+from muhat.ledger import Ledger, LedgerLike, approved, as_ledger
 from muhat.planning import unbounded_execution
 from muhat.planning.execution import carry_out, check_count, open_records
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
+from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.task import NamedBounds, as_domain, check_promise, in_order
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
-
-LedgerLike = Ledger | str | os.PathLike[str] | None
 
 
 class Counted(enum.Enum):
@@ -32,6 +30,18 @@ class Counted(enum.Enum):
 
 
 COUNTED = Counted.COUNTED
+
+
+def number_for(
+    n: int | Counted | None, neighbors: Neighbors | str | None, account: Ledger | None
+) -> int | Counted | None:
+    """n as given; left out it is secret if the relation is, that of the ledger unless given."""
+    if n is not COUNTED:
+        return n
+    if neighbors is None and account is not None:
+        neighbors = account.neighbors
+    secret = neighbors is not None and Neighbors.parse(neighbors) is Neighbors.ADD_REMOVE
+    return None if secret else COUNTED
 
 
 @overload
@@ -72,7 +82,8 @@ def mean(  # type: ignore[misc]
 ) -> Release | GroupRelease:
     """A private mean of a file, a dataframe or an array.
 
-    n left out: the rows are counted and their number is declared public. `n=None`: secret.
+    n left out: the rows are counted and their number is declared public, unless the relation is
+    add-remove, by `neighbors` or by that of the ledger. `n=None`: secret.
     In `Reals` nobody has bounded the records: centre and radius are learnt privately, or with a
     `moment` an interval of bounded bias; all options are those of `plan_mean`.
     With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret.
@@ -185,11 +196,13 @@ def _release(
     if isinstance(domain, Mapping) and columns is not None:
         domain = in_order(domain, columns)
     _, names = as_domain(domain)
+    account = as_ledger(ledger)
+    n = number_for(n, options["neighbors"], account)
     # The plan for any n checks the arguments before the rows are counted.
     trial = planner(domain=domain, n=1 if n is COUNTED else n, **options)
-    account = as_ledger(ledger)
     if not isinstance(trial, Plan):
-        return trial.release(data, columns, ledger)
+        return trial.release(data, columns, account)
+    approval = approved(account, trial.privacy, trial.neighbors, trial.contributions)
     source = open_records(trial, data, names if columns is None else columns)
     if options["missing"] is None and source.complete:
         # The schema says so itself, whatever the values are.
@@ -201,7 +214,7 @@ def _release(
     if n is COUNTED:
         plan = plan.assuming("n was counted from the data")
     check_count(plan, source)
-    return carry_out(plan, source, account)
+    return carry_out(plan, source, approval)
 
 
 def _unbounded(
@@ -214,25 +227,28 @@ def _unbounded(
     **options: Any,
 ) -> Release:
     check_promise(options["privacy"])
+    account = as_ledger(ledger)
+    n = number_for(n, options["neighbors"], account)
     if n is not COUNTED:
-        release: Release = plan_mean(domain=domain, n=n, **options).release(data, columns, ledger)
+        release: Release = plan_mean(domain=domain, n=n, **options).release(data, columns, account)
         return release
     # The plan for any n checks the arguments before the rows are counted.
-    _try_out(domain, {**options, "insist": True, "max_error": None})
-    account = as_ledger(ledger)
+    trial = _try_out(domain, {**options, "insist": True, "max_error": None})
+    approval = approved(account, trial.privacy, trial.neighbors, trial.contributions)
     source = unbounded_execution.open_records(domain, data, columns)
     rows = source.rows()
     if rows == 0:
         raise InvalidInput("the data have no rows, so there is no mean to release.")
     plan = plan_mean(domain=domain, n=rows, **options).assuming("n was counted from the data")
-    return unbounded_execution.carry_out(plan, source, account)
+    return unbounded_execution.carry_out(plan, source, approval)
 
 
-def _try_out(domain: Reals, options: dict[str, Any]) -> None:
+def _try_out(domain: Reals, options: dict[str, Any]) -> RealsPlan:
     """The plan for more records than anybody has: what that refuses every number would."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plan_mean(domain=domain, n=1 << 40, **options)
+        plan: RealsPlan = plan_mean(domain=domain, n=1 << 40, **options)
+    return plan
 
 
 def _grouped(
@@ -265,4 +281,4 @@ def _grouped(
     if chosen is None:
         raise InvalidInput("columns must be named when there are groups.")
     plan = plan_mean(domain=domain, n=None, **options)
-    return group_means(plan, data, chosen, by, groups, as_ledger(ledger))
+    return group_means(plan, data, chosen, by, groups, ledger)

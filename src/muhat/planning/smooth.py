@@ -7,7 +7,6 @@ then they hold if there are so many records or more.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,7 +21,7 @@ from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import LedgerLike, approved, charged
 from muhat.mechanisms.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
@@ -153,19 +152,19 @@ class SmoothPlan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> Release:
         """Read the data once and release the mean.
 
-        Order: arguments and metadata are checked; the ledger is charged; then values are read.
-        A failure after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
+        values are read. A failure after the charge keeps the charge.
         """
         from muhat.data import open_source
 
-        account = as_ledger(ledger)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_source(data, chosen_columns(self.columns, columns), self.dim)
         note = note_of(self.statistic, source.columns)
-        head = charged(account, self.privacy, self.neighbors, self.digest, note)
+        head = charged(approval, self.digest, note)
         return Release(
             statistic=self.statistic,
             value=self._value(source),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
 
@@ -17,7 +18,7 @@ COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 def plan_text(plan: SmoothPlan) -> str:
     """A plan for the terminal."""
     facts, errors = table(plan_facts(plan)), table(plan_errors(plan))
-    return "\n".join([*facts, "", *errors, "", *plan_notes(plan)])
+    return joined([*facts, "", *errors, "", *plan_notes(plan)])
 
 
 def plan_html(plan: SmoothPlan) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._text import joined
 from muhat.planning.picture import BODY, BOUND, INK, NOISE, blank_figure
 from muhat.release.display import page, significant, table
 
@@ -69,7 +70,7 @@ class Tradeoff:
         return [head, *([significant(each) for each in point] for point in points)]
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, "", *table(self.rows())])
+        return joined([self.title, "", *table(self.rows())])
 
     def _repr_html_(self) -> str:
         return page("Bias against error", self.rows(), [self.title])

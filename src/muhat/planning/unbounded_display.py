@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.bounds import in_neighbor
 from muhat.planning.display import promise_facts, relation_in_words
 from muhat.release.display import page, significant, table
@@ -16,7 +17,7 @@ def plan_text(plan: UnboundedPlan) -> str:
     """A plan for the terminal."""
     blocks = (plan_facts(plan), plan_shares(plan), plan_errors(plan))
     lines = [line for rows in blocks for line in (*table(rows), "")]
-    return "\n".join([*lines, *plan_notes(plan)])
+    return joined([*lines, *plan_notes(plan)])
 
 
 def plan_html(plan: UnboundedPlan) -> str:

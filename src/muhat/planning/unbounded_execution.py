@@ -1,4 +1,4 @@
-"""Carries a plan for unbounded records out: check, count, charge once, then read a few times."""
+"""Carries a plan for unbounded records out: count, charge once, then read a few times."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, charged
+from muhat.ledger import Approval, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.planning.execution import note_of
+from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def check_count(plan: RealsPlan, source: Source) -> None:
         )
 
 
-def carry_out(plan: RealsPlan, source: Source, ledger: Ledger | None) -> Release:
+def carry_out(plan: RealsPlan, source: Source, approval: Approval | None) -> Release:
     """Charge the whole promise, then learn where the records lie and release their mean."""
     plan.method.admit(source)
     digest, note = plan.digest, note_of(plan.statistic, source.columns)
-    head = charged(ledger, plan.privacy, plan.neighbors, digest, note)
+    head = charged(approval, digest, note)
     found = plan.method.run(source)
     return released(plan, source, found, head, (*plan.assumptions, transcript(found)))
 
@@ -69,8 +70,14 @@ def released(
         ledger_head=head,
         bias=None if found.failure else plan.bias,
         unshrunk=found.unshrunk,
+        outside=_outside(found, plan.n),
         failure=found.failure,
     )
+
+
+def _outside(found: Learnt, n: int | None) -> Outside | None:
+    count = found.outside
+    return None if count is None else Outside.of(count.value, count.half_width(CONFIDENCE), n)
 
 
 def transcript(found: Learnt) -> str:

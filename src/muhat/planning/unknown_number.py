@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import html
 import math
-import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._text import joined
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import LedgerLike, approved, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.mechanisms.unknown_number import UnknownNumber
@@ -147,21 +147,21 @@ class UnknownNumberPlan:
         self,
         data: Any,
         columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: Ledger | str | os.PathLike[str] | None = None,
+        ledger: LedgerLike = None,
     ) -> Release:
         """Read the data into memory once and release the mean, or nothing.
 
-        Order: arguments and metadata are checked; the ledger is charged; then values are read.
-        A failure after the charge keeps the charge.
+        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
+        values are read. A failure after the charge keeps the charge.
         """
         from muhat.data.halves import require_random_part
         from muhat.planning.unbounded_execution import open_records, released
 
-        account = as_ledger(ledger)
+        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_records(self.domain, data, columns)
         require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
         note = note_of(self.statistic, source.columns)
-        head = charged(account, self.privacy, self.neighbors, self.digest, note)
+        head = charged(approval, self.digest, note)
         return released(self, source, self._run(source), head, self.assumptions)
 
     def _run(self, source: Source) -> Learnt:
@@ -171,7 +171,7 @@ class UnknownNumberPlan:
             return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
         found = self.plan_for(part.rows()).method.run(part)
         # Noise and interval depend on how many were averaged: nothing said may.
-        return replace(found, noise=None, ball=None, unshrunk=None)
+        return replace(found, noise=None, ball=None, unshrunk=None, outside=None)
 
     def _part(self, source: Source) -> Source | None:
         """A random part of the records, or None if they may be too few."""
@@ -191,7 +191,7 @@ class UnknownNumberPlan:
 
     def describe(self) -> str:
         """The plan in words: how the number is hidden, then the plan for n_min records."""
-        return "\n".join(
+        return joined(
             [
                 *(f"Caution: {sentence}" for sentence in privacy.cautions(self.privacy)),
                 f"A secret number of records, {self.privacy.describe()}, one record added or "
@@ -201,7 +201,7 @@ class UnknownNumberPlan:
                 f"With {self.number.enough} records or more a value comes out. For "
                 f"{self.n_min} records, the least:",
                 "",
-                self.inner.describe(),
+                *self.inner.describe().split("\n"),
             ]
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from muhat.privacy.composition import Filter, as_substitution, compose
+from muhat.privacy.composition import Filter, compose
 from muhat.privacy.conversions import pure_within
 from muhat.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
+from muhat.privacy.groups import for_groups
 from muhat.privacy.promises import (
     GDP,
     KINDS,
@@ -30,10 +31,10 @@ __all__ = [
     "Neighbors",
     "Privacy",
     "PureDP",
-    "as_substitution",
     "as_typed",
     "cautions",
     "compose",
+    "for_groups",
     "from_dict",
     "gaussian_delta",
     "gaussian_epsilon",

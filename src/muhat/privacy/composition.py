@@ -1,4 +1,4 @@
-"""What several releases promise together, and what one promise says about other neighbours."""
+"""What several releases promise together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from muhat.errors import BudgetExceeded, InvalidInput
 from muhat.privacy.promises import GDP, ZCDP, ApproxDP, Privacy, PureDP
-from muhat.privacy.rounding import as_typed, float_at_least, root_at_least
+from muhat.privacy.rounding import float_at_least, root_at_least
 
 
 def compose(promises: Iterable[Privacy]) -> Privacy:
@@ -88,29 +88,3 @@ class Filter:
     def __repr__(self) -> str:
         left = ", ".join(f"{float(amount):g}" for amount in self.remaining)
         return f"Filter({self.budget.describe()}, remaining {left})"
-
-
-def as_substitution(promise: Privacy) -> Privacy:
-    """What a promise about adding or removing one record says about replacing one.
-
-    Replacing is one removal and one addition: 2ε; (2ε, (1 + e^ε)δ); 4ρ; 2μ. Never done silently.
-
-    >>> as_substitution(ZCDP(rho=0.1))
-    ZCDP(rho=0.4)
-    """
-    from muhat.privacy.conversions import doubled_delta
-
-    if isinstance(promise, GDP):
-        return GDP(mu=float_at_least(2 * as_typed(promise.mu)))
-    if isinstance(promise, ZCDP):
-        return ZCDP(rho=float_at_least(4 * as_typed(promise.rho)))
-    epsilon = float_at_least(2 * as_typed(promise.epsilon))
-    if isinstance(promise, PureDP):
-        return PureDP(epsilon=epsilon)
-    delta = doubled_delta(promise.epsilon, promise.delta)
-    if delta >= 1:
-        raise InvalidInput(
-            f"{promise.describe()} about adding or removing a record says nothing about replacing "
-            "one: (1 + exp(epsilon))*delta is 1 or more. Use a smaller epsilon or delta."
-        )
-    return ApproxDP(epsilon=epsilon, delta=delta)

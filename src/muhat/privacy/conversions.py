@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import decimal
 from decimal import Decimal
-from math import inf
 
 from muhat import _check
 from muhat.errors import InvalidInput
@@ -20,10 +19,7 @@ from muhat.privacy.gaussian_curve import (
     pure_mu,
 )
 from muhat.privacy.promises import GDP, KINDS, ZCDP, ApproxDP, Privacy, PureDP
-from muhat.privacy.rounding import LEAST_FLOAT, float_at_least
-
-# Covers the rounding of a few decimal operations with 55 digits or more.
-_MARGIN = 1 + Decimal("1e-30")
+from muhat.privacy.rounding import LEAST_FLOAT, MARGIN, float_at_least
 
 _WHY_NOT = {
     ("approx", "pure"): "an event of probability delta may reveal anything, whatever epsilon is. "
@@ -114,7 +110,8 @@ def pure_rho(epsilon: float) -> float:
     loss = Decimal(repr(_check.positive("epsilon", epsilon)))
     with decimal.localcontext(context(small=loss)):
         decay = (-loss).exp()
-        return float_at_least(loss * (1 - decay) / (1 + decay) * _MARGIN)
+        # tanh is below 1, which the margin must not hide where e^−ε is 0.
+        return float_at_least(min(loss, loss * (1 - decay) / (1 + decay) * MARGIN))
 
 
 def pure_within(promise: Privacy) -> float:
@@ -157,16 +154,7 @@ def pure_delta(pure: float, epsilon: float) -> float:
     larger, smaller = Decimal(repr(pure)), Decimal(repr(epsilon))
     with decimal.localcontext(context(small=larger - smaller)):
         gap = 1 - (smaller - larger).exp()
-        return float_at_least(gap / (1 + (-larger).exp()) * _MARGIN)
-
-
-def doubled_delta(epsilon: float, delta: float) -> float:
-    """(1 + e^ε)·δ, rounded up: the δ of two steps of (ε, δ) one after the other."""
-    if epsilon > 1000:
-        return inf  # above 1 for every float δ
-    loss, probability = Decimal(repr(epsilon)), Decimal(repr(delta))
-    with decimal.localcontext(context(large=loss)):
-        return float_at_least((1 + loss.exp()) * probability * _MARGIN)
+        return float_at_least(gap / (1 + (-larger).exp()) * MARGIN)
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -194,7 +182,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     with decimal.localcontext(context(small=min(s, rate), large=max(s, rate))):
         entropy = s * s.ln() - (1 + s) * (1 + s).ln()
         moments, tail = (1 + s) * rate, (level + entropy) / s
-        slack = (moments + abs(tail)) * (_MARGIN - 1)
+        slack = (moments + abs(tail)) * (MARGIN - 1)
         return max(0.0, float_at_least(moments + tail + slack))
 
 
@@ -224,5 +212,5 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         s = monotone_root(stationary, low, high, start=low, rises=True)[0]
     with decimal.localcontext(context(small=min(s, rate), large=max(s, rate, loss))):
         entropy = s * s.ln() - (1 + s) * (1 + s).ln()
-        least = float_at_least((s * ((1 + s) * rate - loss) + entropy).exp() * _MARGIN)
+        least = float_at_least((s * ((1 + s) * rate - loss) + entropy).exp() * MARGIN)
         return min(1.0, max(LEAST_FLOAT, least))

@@ -13,6 +13,10 @@ from fractions import Fraction
 
 LEAST_FLOAT = 5e-324
 
+MARGIN = Decimal(f"1.{1:030}")
+"""1 + 10⁻³⁰, which covers the rounding of a few decimal operations with 55 digits or more. It is
+written out, because a sum would be rounded to the 28 digits of the default context, which is 1."""
+
 
 def as_typed(value: float) -> Fraction:
     """The decimal number a float prints as: 0.1 is one tenth."""

@@ -15,13 +15,10 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.privacy.gaussian_curve import context
 from muhat.privacy.promises import ApproxDP
-from muhat.privacy.rounding import float_at_least
+from muhat.privacy.rounding import MARGIN, float_at_least
 
 LARGEST_EPSILON = 40.0
 """Beyond it no number of blocks is enough: 16·e^ε·ln 2 is above the largest count."""
-
-# Covers the rounding of a few decimal operations with 55 digits or more.
-_MARGIN = 1 + Decimal("1e-30")
 
 
 def shuffled(epsilon: float, delta: float, blocks: int, extra_delta: float) -> ApproxDP:
@@ -65,10 +62,10 @@ def shuffled(epsilon: float, delta: float, blocks: int, extra_delta: float) -> A
         spread = (growth * (4 / extra).ln() / m).sqrt() + growth / m
         excess = 8 * (growth - 1) / (growth + 1) * spread
         # δ grows with ε₁, so it is computed from the ε₁ that is returned.
-        first = float_at_least((1 + excess).ln() * _MARGIN)
+        first = float_at_least((1 + excess).ln() * MARGIN)
         together = Decimal(repr(first)).exp() + 1
         total = extra + together * (1 + 1 / (2 * growth)) * m * Decimal(repr(leak))
-        second = float_at_least(total * _MARGIN if leak else total)
+        second = float_at_least(total * MARGIN if leak else total)
     if second >= 1:
         raise InvalidInput(
             f"extra_delta + (e^ε₁ + 1)(1 + e^-ε₀/2)·blocks·delta must be below 1; got {second:g}. "
@@ -80,7 +77,7 @@ def shuffled(epsilon: float, delta: float, blocks: int, extra_delta: float) -> A
 def _require_range(m: int, growth: Decimal, extra: Decimal) -> None:
     """δ₁ ≥ 2·exp(−m/(16·e^ε₀)), that is m ≥ 16·e^ε₀·ln(2/δ₁)."""
     needed = 16 * growth * (2 / extra).ln()
-    if needed * _MARGIN > m:
+    if needed * MARGIN > m:
         least = int(needed) + 1
         raise InvalidInput(
             f"blocks must be at least 16·e^epsilon·ln(2/extra_delta), which is {least}; got {m}. "

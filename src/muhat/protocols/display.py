@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.privacy import cautions
 from muhat.protocols.keeping import share_of
 
@@ -25,7 +26,7 @@ def protocol_text(protocol: Protocol) -> str:
     ]
     width = max(len(name) for name, _ in rows)
     head = f"Round {protocol.round}, {protocol.model} model"
-    return "\n".join([head, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+    return joined([head, *(f"  {name:<{width}}  {text}" for name, text in rows)])
 
 
 def promised(protocol: Protocol) -> str:

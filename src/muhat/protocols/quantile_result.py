@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._text import joined
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy, as_typed
 from muhat.protocols.randomizer import Floats
@@ -131,8 +132,8 @@ class CountedQuantiles:
 
     def describe(self) -> str:
         """The values and what they rest on, in sentences."""
-        lines = [repr(self), "", "Assumptions:"]
-        return "\n".join([*lines, *(f"- {line}" for line in self.assumptions)])
+        lines = [*repr(self).split("\n"), "", "Assumptions:"]
+        return joined([*lines, *(f"- {line}" for line in self.assumptions)])
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, ready for JSON."""
@@ -195,7 +196,7 @@ class CountedQuantiles:
             rows.append([f"{fraction:g}", value, f"± {errors[index]:,}", ends])
         title = f"Private quantiles of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
         said = caution_lines(self.privacy, self.n)
-        return "\n".join([title, "", *table(rows), *([""] if said else []), *said])
+        return joined([title, "", *table(rows), *([""] if said else []), *said])
 
     @cached_property
     def _ranks(self) -> list[int]:

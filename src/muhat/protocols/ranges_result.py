@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from muhat import _check
+from muhat._text import joined
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.equal_cells import EqualCells, read_cells
@@ -153,8 +154,8 @@ class CountedRanges:
 
     def describe(self) -> str:
         """The counts and what they rest on, in sentences."""
-        lines = [repr(self), "", "Assumptions:"]
-        return "\n".join([*lines, *(f"- {line}" for line in self.assumptions)])
+        lines = [*repr(self).split("\n"), "", "Assumptions:"]
+        return joined([*lines, *(f"- {line}" for line in self.assumptions)])
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, ready for JSON."""
@@ -192,7 +193,7 @@ class CountedRanges:
         )
 
     def __repr__(self) -> str:
-        return "\n".join([self._title(), "", *table(self._rows()), "", *self._notes()])
+        return joined([self._title(), "", *table(self._rows()), "", *self._notes()])
 
     def _repr_html_(self) -> str:
         return page(self._title(), self._rows(), self._notes())

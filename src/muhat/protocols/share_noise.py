@@ -31,7 +31,7 @@ from muhat.noise.entropy import Words, system_words
 from muhat.noise.gaussian_shares import closeness
 from muhat.noise.negative_binomial import laplace_share
 from muhat.privacy import ApproxDP, as_typed, gaussian_delta
-from muhat.privacy.conversions import doubled_delta
+from muhat.privacy.groups import group_delta
 from muhat.privacy.rounding import float_at_least, float_at_most, root_at_least
 from muhat.protocols.allowance import Allowance
 from muhat.protocols.modulus import (
@@ -130,7 +130,7 @@ class ShareNoise:
             less = float_at_most(as_typed(epsilon) - 2 * tau)
             # e^τ ≤ 1/(1 − τ)
             delta = as_typed(gaussian_delta(mu, less)) / (1 - tau)
-        delta += as_typed(doubled_delta(epsilon, self.eta))
+        delta += as_typed(group_delta(epsilon, self.eta, 2))
         return ApproxDP(epsilon=epsilon, delta=float_at_least(delta))
 
     def variance(self, people: int) -> float:

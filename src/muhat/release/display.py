@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from muhat._text import joined, printable
 from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
 
@@ -29,7 +30,7 @@ MISSING = {
 def release_text(release: Release) -> str:
     """A release for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: Release) -> str:
@@ -45,8 +46,7 @@ def release_title(release: Release) -> str:
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
-    clipped = release.outside is not None and not release.outside.is_small
-    interval = "95 % interval" + (" (clipped)" if clipped else "")
+    interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(release) else "")
     counts = recorded_cells(release)
     rows = [["column", "value", "standard error", interval, *counts[:1]]]
     if release.noise is None:
@@ -115,18 +115,37 @@ def missing_lines(release: Release) -> list[str]:
     return lines
 
 
+def _is_about_a_learnt_set(release: Release) -> bool:
+    """Whether errors are about records clipped to what was learnt from them, and nothing more."""
+    return release.domain_is_learnt and release.bias is None
+
+
 def _learnt_lines(release: Release) -> list[str]:
-    if not release.domain_is_learnt or release.bias is not None:
+    if not _is_about_a_learnt_set(release):
         return []
-    radius = getattr(release.domain, "radius", None)
-    where = "a set" if radius is None else f"a ball of radius {significant(radius)}"
-    lines = [f"Clipped to {where} that was found privately; errors are about the clipped records."]
+    lines = [
+        f"Clipped to {_learnt_set(release)}, found privately; errors are about the clipped mean.",
+        "How many records lie outside is not known; what they add is not in the interval."
+        if release.outside is None
+        else release.outside.describe(),
+    ]
     if release.unshrunk is not None:
         lines.append(
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "
             "that is left out; errors and intervals are those of the mean before that."
         )
-    return lines if release.outside is None else [*lines, release.outside.describe()]
+    return lines
+
+
+def _learnt_set(release: Release) -> str:
+    domain = release.domain
+    radius = getattr(domain, "radius", None)
+    if domain is None or radius is None:
+        return "a set"
+    if domain.dim > 1:
+        return f"a ball of radius {significant(radius)}"
+    middle = float(domain.center[0])
+    return f"{middle - radius:.6g} … {middle + radius:.6g}"
 
 
 def _goodness(release: Release) -> list[str]:
@@ -152,6 +171,7 @@ def certificate_lines(certificate: Certificate | None) -> list[str]:
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of text with aligned columns: the first to the left, numbers to the right."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     if len(rows[0]) == 2 and not _is_number(rows[min(1, len(rows) - 1)][1]):
         return [f"{row[0]:<{widths[0]}}   {row[1]}".rstrip() for row in rows]
@@ -202,14 +222,14 @@ def page(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str
     def line(row: Sequence[str], tag: str) -> str:
         cells = (
             f'<{tag} style="padding:2px 12px 2px 0;text-align:{"left" if j == 0 else "right"}">'
-            f"{html.escape(cell)}</{tag}>"
+            f"{html.escape(printable(cell))}</{tag}>"
             for j, cell in enumerate(row)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
     body = "".join(line(row, "td") for row in rows[1:])
-    small = "<br>".join(html.escape(note) for note in notes)
+    small = "<br>".join(html.escape(printable(note)) for note in notes)
     return (
-        f"<div><b>{html.escape(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
+        f"<div><b>{html.escape(printable(title))}</b><table><thead>{line(rows[0], 'th')}</thead>"
         f'<tbody>{body}</tbody></table><p style="font-size:smaller">{small}</p></div>'
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.release.display import (
     caution_lines,
     page,
@@ -22,7 +23,7 @@ NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, s
 def release_text(release: GroupRelease) -> str:
     """Means of groups for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: GroupRelease) -> str:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.mechanisms.noisy_search import Comparison, NoisySearch
+from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.quantile import Found
+from muhat.mechanisms.recorded_count import RecordedCount
+from muhat.mechanisms.search_walk import Comparison
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.quantile_grids import AnyGrid, read_grid, span, step
@@ -21,8 +23,18 @@ from muhat.release.reading import read_json
 
 Floats = NDArray[np.float64]
 
-SCHEMA = "muhat.quantile/1"
+SCHEMA = "muhat.quantile/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
+
+
+MISSING = {
+    "drop": "a missing or non-finite value is left out: each quantile is of its column's recorded "
+    "values",
+    "center": "a missing or non-finite value counts as the middle of the bounds",
+    "none": "nothing is missing, as was declared; a value that is counts as the middle of the "
+    "bounds",
+}
+"""What becomes of missing values, in words that follow every table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -31,7 +43,11 @@ class QuantileRelease:
 
     `q` is a number or a tuple of them. Arrays are of shape (d,) for one q and (len(q), d) for
     several, d the number of columns. Nothing here depends on the data except through the noisy
-    counts of the searches, `found`.
+    counts of the searches, `found`, and of the recorded values, `recorded`, one a column where
+    missing values are left out (`missing` is the rule that was used).
+
+    Quantiles of one column are looked at together: values ascend with q, and so do both ends of
+    intervals, which contain the value and all intervals of less confidence.
     """
 
     q: float | tuple[float, ...]
@@ -39,6 +55,9 @@ class QuantileRelease:
     grids: tuple[AnyGrid, ...]
     searches: tuple[tuple[NoisySearch, ...], ...]
     found: tuple[tuple[Found, ...], ...]
+    missing: str
+    recorded: tuple[float, ...] | None
+    counts: tuple[RecordedCount, ...] | None
     privacy: Privacy
     neighbors: Neighbors
     n: int | None
@@ -53,6 +72,10 @@ class QuantileRelease:
             raise InvalidInput("a release of quantiles has one search for each of them.")
         if len(self.grids) != len(self.columns):
             raise InvalidInput("a release of quantiles has one grid a column.")
+        _check.one_of("missing", self.missing, tuple(MISSING))
+        known = [len(self.columns)] * 2 if self.missing == "drop" else []
+        if [len(each) for each in (self.recorded, self.counts) if each is not None] != known:
+            raise InvalidInput("a release of quantiles has one count of recorded values a column.")
 
     @property
     def fractions(self) -> tuple[float, ...]:
@@ -77,7 +100,15 @@ class QuantileRelease:
     @property
     def value(self) -> Floats:
         """The quantiles, on the grid."""
-        return self._each(lambda grid, _, found: grid.value(found.cell))
+        cells = self._cells
+        return self._shaped(
+            [[grid.value(cells[i, j]) for j, grid in enumerate(self.grids)] for i in self._rows]
+        )
+
+    @property
+    def recorded_error(self) -> Floats | None:
+        """The standard deviation of every number in `recorded`, of shape (d,)."""
+        return None if self.counts is None else np.array([count.scale for count in self.counts])
 
     @property
     def resolution(self) -> Floats:
@@ -87,54 +118,80 @@ class QuantileRelease:
     @property
     def noise_scale(self) -> Floats:
         """The standard deviation of the noise of every comparison, in records."""
-        return self._each(lambda _, search, __: search.scale)
+        return self._each(lambda search: search.scale)
 
     @property
     def rounds(self) -> NDArray[np.int64]:
         """The comparisons that were made and paid for."""
-        return self._each(lambda _, search, __: search.rounds).astype(np.int64)
+        return self._each(lambda search: search.questions).astype(np.int64)
 
     def rank_error(
         self, confidence: float = 0.95, *, simultaneous: bool = False
     ) -> NDArray[np.int64]:
-        """τ: each value lies between the records of the ranks m − τ and m + τ, m = ⌈q·n⌉.
+        """τ: each value lies between the values of the ranks m − τ and m + τ, m = ⌈q·n⌉.
 
-        The records are those clipped to the bounds and rounded to the grid; ranks below 1 stand
-        for the lower bound and ranks above n for the upper one. With `simultaneous` all hold
-        together at the confidence.
+        The values are those clipped to the bounds and rounded to the grid; ranks below 1 stand
+        for the lower bound and ranks above n for the upper one. The errors of one column hold
+        together, since its values are put in order; with `simultaneous` those of all columns do.
         """
-        level = self._level(confidence, simultaneous)
-        errors = self._each(lambda _, search, __: search.rank_error(level))
-        return errors.astype(np.int64)
+        level = _check.probability("confidence", confidence)
+        level **= 1 / (len(self.fractions) * (len(self.columns) if simultaneous else 1))
+        return self._each(lambda search: search.rank_error(level)).astype(np.int64)
 
     def interval(
         self, confidence: float = 0.95, *, simultaneous: bool = False
     ) -> tuple[Floats, Floats]:
-        """(lower, upper) around the exact quantiles of the clipped records.
+        """(lower, upper) around the exact quantiles of the clipped values.
 
         It costs nothing: the noisy counts of the search have been paid for. It is conservative,
-        since its ends are those of cells that the search has visited.
+        since its ends are those of cells that the search has asked about.
         """
-        level = self._level(confidence, simultaneous)
-
-        def end(side: int) -> Callable[[AnyGrid, NoisySearch, Found], float]:
-            def of(grid: AnyGrid, search: NoisySearch, found: Found) -> float:
-                return span(grid, search.enclosing(found.comparisons, level)[side])[side]
-
-            return of
-
-        return self._each(end(0)), self._each(end(1))
-
-    def _level(self, confidence: float, simultaneous: bool) -> float:
         level = _check.probability("confidence", confidence)
-        # Searches have independent noise: all hold with the product of their levels.
-        return level ** (1 / (len(self.fractions) * len(self.columns))) if simultaneous else level
-
-    def _each(self, what: Callable[[AnyGrid, NoisySearch, Found], float]) -> Floats:
-        values = [
-            [what(*place) for place in zip(self.grids, searches, found, strict=True)]
-            for searches, found in zip(self.searches, self.found, strict=True)
+        if simultaneous:
+            # Searches have independent noise: all hold with the product of their levels.
+            level **= 1 / (len(self.fractions) * len(self.columns))
+        shape = (len(self.fractions), len(self.columns))
+        first, last = np.empty(shape, np.int64), np.empty(shape, np.int64)
+        for i, j in np.ndindex(*shape):
+            found = self.found[i][j]
+            first[i, j], last[i, j] = self.searches[i][j].enclosing(
+                found.comparisons, found.cell, level
+            )
+        # Made to ascend by widening alone, which no confidence is lost by.
+        order = self._order
+        first[order] = np.minimum.accumulate(first[order][::-1])[::-1]
+        last[order] = np.maximum.accumulate(last[order])
+        first, last = np.minimum(first, self._cells), np.maximum(last, self._cells)
+        ends = [
+            [
+                [span(grid, int(cells[i, j]))[side] for j, grid in enumerate(self.grids)]
+                for i in self._rows
+            ]
+            for side, cells in enumerate((first, last))
         ]
+        return self._shaped(ends[0]), self._shaped(ends[1])
+
+    @property
+    def _rows(self) -> range:
+        return range(len(self.fractions))
+
+    @property
+    def _order(self) -> NDArray[np.int64]:
+        """The places of the fractions from the least to the largest."""
+        return np.argsort(np.array(self.fractions), kind="stable")
+
+    @property
+    def _cells(self) -> NDArray[np.int64]:
+        """The cells that were found, ascending with q in every column; of shape (len(q), d)."""
+        cells = np.array([[found.cell for found in row] for row in self.found], np.int64)
+        ordered = np.empty_like(cells)
+        ordered[self._order] = np.sort(cells, axis=0)
+        return ordered
+
+    def _each(self, what: Callable[[NoisySearch], float]) -> Floats:
+        return self._shaped([[what(search) for search in row] for row in self.searches])
+
+    def _shaped(self, values: list[list[float]]) -> Floats:
         return np.array(values if isinstance(self.q, tuple) else values[0], np.float64)
 
     def describe(self) -> str:
@@ -154,10 +211,21 @@ class QuantileRelease:
             "standard_error": None,
             "rank_error": {"confidence": CONFIDENCE, "ranks": self.rank_error().tolist()},
             "interval": interval_fields(self.interval()),
+            "missing": self.missing,
+            "recorded": self._recorded_fields(),
             **account_fields(self),
             "grids": [grid.to_dict() for grid in self.grids],
             "searches": [[search.to_dict() for search in row] for row in self.searches],
             "found": [[_found_to_dict(found) for found in row] for row in self.found],
+        }
+
+    def _recorded_fields(self) -> dict[str, Any] | None:
+        if self.recorded is None or self.counts is None:
+            return None
+        return {
+            "value": list(self.recorded),
+            "standard_error": [count.scale for count in self.counts],
+            "noise": [count.to_dict() for count in self.counts],
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -171,7 +239,7 @@ class QuantileRelease:
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> QuantileRelease:
-        q = fields["q"]
+        q, recorded = fields["q"], fields["recorded"]
         return cls(
             q=tuple(q) if isinstance(q, list) else q,
             columns=tuple(fields["columns"]),
@@ -180,6 +248,13 @@ class QuantileRelease:
                 tuple(NoisySearch.from_dict(search) for search in row) for row in fields["searches"]
             ),
             found=tuple(tuple(_found_from_dict(found) for found in row) for row in fields["found"]),
+            missing=fields["missing"],
+            recorded=None
+            if recorded is None
+            else tuple(_check.real("recorded", value) for value in recorded["value"]),
+            counts=None
+            if recorded is None
+            else tuple(map(RecordedCount.from_dict, recorded["noise"])),
             **read_account(fields),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.release.display import (
     MOST_ROWS,
     caution_lines,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def release_text(release: QueryRelease) -> str:
     """Answers for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: QueryRelease) -> str:

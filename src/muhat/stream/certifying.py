@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import bounds
+from muhat._text import joined
 from muhat.domains import Box
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
@@ -95,6 +96,6 @@ def counter_text(counter: PrefixCounter) -> str:
         errors = plan.deviations[place - 1]
         rows.append([f"{place:,}", *(significant(float(error)) for error in errors[:8])])
     rows[0] = rows[0][:9]
-    return "\n".join(
+    return joined(
         [*table(lines), "", *table(rows), "", *counter.certificate.describe().splitlines()]
     )

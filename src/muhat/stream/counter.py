@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, privacy
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, as_ledger, charged
+from muhat.ledger import LedgerLike, approved, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
 from muhat.planning.digest import digest_of
@@ -38,6 +38,19 @@ class StreamPlan:
     scalar: bool
     p: float
     memory: str
+
+    def __post_init__(self) -> None:
+        promised = Protection.of(self.promise, Neighbors.ADD_REMOVE, self.noise.contributions)
+        noise = self.noise
+        units = [(grid.exponent, grid.reach) for grid in self.grids]
+        if (
+            promised.pure
+            or noise.strength_squared != promised.strength_squared
+            or list(zip(noise.exponents, noise.reaches, strict=True)) != units
+        ):
+            raise InvalidInput(
+                "a counter's promise and bounds are those its noise was made for; make a new one."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON, stable enough to be hashed."""
@@ -311,7 +324,7 @@ def prefix_counter(
     *,
     contributions: int = 1,
     memory: str = "full",
-    ledger: Ledger | str | os.PathLike[str] | None = None,
+    ledger: LedgerLike = None,
     p: float = 2.0,
 ) -> PrefixCounter:
     """A private running sum of up to `horizon` events, released after every push.
@@ -339,8 +352,9 @@ def prefix_counter(
             f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
         )
     plan = plan_counter(horizon, privacy, lower, upper, contributions, p, memory)
+    approval = approved(ledger, privacy, Neighbors.ADD_REMOVE, plan.noise.contributions)
     # Whatever can fail without the data fails before the charge.
     engine = plan.engine.start(plan.noise)
     note = f"running sums of up to {plan.noise.size} events"
-    head = charged(as_ledger(ledger), privacy, Neighbors.ADD_REMOVE, plan.digest, note)
+    head = charged(approval, plan.digest, note)
     return PrefixCounter(plan, engine, 0, [0] * plan.noise.dim, head)

@@ -5,10 +5,10 @@ differ by the events alone. So restoring claims the state's id: a file that name
 exclusively in the folder of claims, durably, before the counter exists. Of any number of
 processes that race for it one wins.
 
-What this sees: a second claim of the file, or of any copy of it, against the same folder of
-claims. What it cannot see: a copy restored against another folder (by default the folder the copy
-is in), and a folder that was itself put back to an earlier state, by a backup or a snapshot of
-the machine. Keep one folder of claims for all, and keep it out of backups.
+There is one folder of claims for each user, so that a copy of the file is seen wherever it was put.
+What this cannot see: a copy restored by another user, on another machine or against another folder,
+and a folder that was itself put back to an earlier state, by a backup or a snapshot of the machine.
+Where several restore, give all of them the same folder, and keep it out of backups.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def restore(
 ) -> PrefixCounter:
     """The counter that was saved, with the same sum and the same noise; works once.
 
-    `claims` is the folder where restored states are noted, by default that of the file. The file
-    is removed once it is claimed. A second claim, of a copy too, is InvalidInput.
+    `claims` is the folder where restored states are noted, by default one of the user's own
+    (`muhat/claims` in $XDG_STATE_HOME, or in ~/.local/state). The file is removed once it is
+    claimed. A second claim, of a copy too, is InvalidInput.
     """
-    # A link is another name of the same state, whose claims are where the state is.
     location = Path(os.path.realpath(locate(path)))
-    folder = location.parent if claims is None else locate(claims)
+    folder = claims_of_user() if claims is None else locate(claims)
     state = read(location)
     claim = folder / f".muhat-claimed-{state.identity}"
     try:
@@ -47,3 +47,19 @@ def restore(
     with contextlib.suppress(OSError):
         os.unlink(location)
     return PrefixCounter(state.plan, state.engine, state.pushed, state.last, state.ledger_head)
+
+
+def claims_of_user() -> Path:
+    """The folder where this user's restored states are noted; made if it is not there."""
+    # LOCALAPPDATA is where Windows has such things.
+    given = [os.environ.get(name, "") for name in ("XDG_STATE_HOME", "LOCALAPPDATA")]
+    root = next((path for path in given if os.path.isabs(path)), None)
+    folder = Path(root or os.path.expanduser("~/.local/state")) / "muhat" / "claims"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"{folder}, where restored states are noted, cannot be made: {error.strerror}. Name "
+            "another folder, the same for all that restore: claims=…."
+        ) from None
+    return folder

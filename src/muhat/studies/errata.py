@@ -70,7 +70,7 @@ def _draw(axes: Any, rows: Rows) -> None:
         quotients = [_quotient(row, column) for row in rows]
         axes.semilogx(quotients, places, linestyle="none", label=label, **marks)
     axes.axvline(1, color=QUIET, linewidth=1)
-    axes.set_yticks(places, [row["place"] for row in rows], fontsize="small")
+    axes.set_yticks(places, [_name(row) for row in rows], fontsize="small")
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(0.5 / FARTHEST, 2 * FARTHEST)
     axes.set_xticks([1 / FARTHEST, 0.01, 1, 100, FARTHEST], ["≤ 10⁻⁴", "0.01", "1", "100", "≥ 10⁴"])
@@ -78,6 +78,12 @@ def _draw(axes: Any, rows: Rows) -> None:
     axes.set_xlabel("stated ÷ exact number")
     axes.grid(alpha=0.25)
     legend_below(axes, 2)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """The place of a statement, with † if a machine may have misread it."""
+    unsaid = " (left unsaid)" if row["kind"] == "unsaid" else ""
+    return f"{row['place']}{unsaid}{' †' if row['source'] else ''}"
 
 
 def _quotient(row: Mapping[str, Any], column: str) -> float:

@@ -1,0 +1,168 @@
+"""Which line breaks of a CSV text end a record, and which belong to a quoted cell (RFC 4180).
+
+From where a record begins a text is tried as fields with well-formed quotes, over as many lines
+as that takes: a quote opens a cell where a field begins, two of them stand for one inside of it,
+and one before a delimiter or a line break closes it. Where quotes are not well formed, the record
+is its first line alone, nothing of it can be read, and the next line begins another. So records
+that a writer wrote are found as it wrote them, and a stray quote costs its own line.
+
+A line with an even number of quotes ends in the state it began in, so a record of several lines
+begins and ends at lines with an odd number: neighbours among the odd lines pair up, or do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.uint8]
+Positions = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+QUOTE, BREAK, RETURN, SPACE = b'"\n\r '
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The whole records of a text: the first ends at `first`, the last at `end`.
+
+    `ends` are all of their ends, one past the line break, None if every line is a record; `bad`
+    says which of them have malformed quotes, None if none has.
+    """
+
+    first: int
+    end: int
+    ends: Positions | None = None
+    bad: Mask | None = None
+
+
+@dataclass(frozen=True)
+class Quotes:
+    """The quotes of a text, and which of them may open a cell, or close one."""
+
+    places: Positions
+    opening: Mask
+    closing: Mask
+
+
+def layout(text: bytes, delimiter: bytes, *, final: bool) -> Layout | None:
+    """The records of a text that begins with one; None if more of it is needed to tell.
+
+    `final` says that nothing follows; else what comes after the last whole record is left over.
+    """
+    stop = len(text) if final else text.rfind(b"\n") + 1
+    if not stop:
+        return None
+    if text.find(b'"', 0, stop) < 0:
+        return Layout(text.find(b"\n") + 1 or stop, stop)
+    codes = np.frombuffer(text, np.uint8, stop)
+    quotes = quotes_in(codes, delimiter)
+    breaks = np.flatnonzero(codes == BREAK) + 1
+    if not len(breaks) or breaks[-1] < stop:
+        breaks = np.append(breaks, stop)
+    before = np.searchsorted(quotes.places, breaks)
+    if quotes.opening[0::2].all() and quotes.closing[1::2].all():
+        # Well formed from the first to the last, as a writer writes them.
+        ends = breaks[before % 2 == 0]
+        if not final or (len(ends) and ends[-1] == stop):
+            return Layout(int(ends[0]), int(ends[-1]), ends) if len(ends) else None
+    ends, bad = _paired(quotes, breaks, before, final)
+    return Layout(int(ends[0]), int(ends[-1]), ends, bad) if len(ends) else None
+
+
+def quotes_in(codes: Codes, delimiter: bytes, before: int = BREAK, after: int = BREAK) -> Quotes:
+    """The quotes of a text between a byte `before` it and one `after` it."""
+    places = np.flatnonzero(codes == QUOTE)
+    preceding = codes[places - 1]
+    following = codes.take(places + 1, mode="clip")
+    if len(places) and places[0] == 0:
+        preceding[0] = before
+    if len(places) and places[-1] == len(codes) - 1:
+        following[-1] = after
+    opens, closes = np.zeros(256, bool), np.zeros(256, bool)
+    opens[[*delimiter, BREAK, QUOTE]] = True
+    closes[[*delimiter, BREAK, QUOTE, RETURN]] = True
+    return Quotes(places, opens[preceding], closes[following])
+
+
+def _paired(
+    quotes: Quotes, breaks: Positions, before: Positions, final: bool
+) -> tuple[Positions, Mask]:
+    """The ends of records among the ends of lines, and which are malformed."""
+    counts = np.diff(before, prepend=0)
+    line = np.repeat(np.arange(len(breaks)), counts)
+    even = (np.arange(len(line)) - np.repeat(before - counts, counts)) % 2 == 0
+    fits_outside = np.where(even, quotes.opening, quotes.closing)
+    fits_inside = np.where(even, quotes.closing, quotes.opening)
+    broken = np.bincount(line[~fits_outside], minlength=len(breaks)) > 0
+    misfits = np.cumsum(np.bincount(line[~fits_inside], minlength=len(breaks)) > 0)
+
+    odd = np.flatnonzero(counts % 2)
+    heads, tails = odd[:-1], odd[1:]
+    fits = ~broken[heads] & (misfits[tails] == misfits[heads])
+    # Pairs do not overlap: in a run of fits every other one is taken, from its first on.
+    number = np.arange(len(fits))
+    gap = np.maximum.accumulate(np.where(fits, -1, number))
+    taken = fits & ((number - gap) % 2 == 1)
+
+    steps = np.zeros(len(breaks) + 1, np.intp)
+    steps[heads[taken]] += 1
+    steps[tails[taken]] -= 1
+    goes_on = np.cumsum(steps[:-1]) > 0
+    bad = broken | (counts % 2 == 1)
+    bad[goes_on] = False
+    bad[tails[taken]] = False
+    stop = len(breaks)
+    if not final and len(odd) and bad[odd[-1]] and not broken[odd[-1]]:
+        # What follows may still close it.
+        stop = odd[-1] if misfits[-1] == misfits[odd[-1]] else stop
+    keep = np.flatnonzero(~goes_on[:stop])
+    return breaks[keep], bad[keep]
+
+
+def cleaned(text: bytes, found: Layout) -> bytes:
+    """The whole records of a text, spaces in place of those of which nothing can be read.
+
+    These have malformed quotes, or a carriage return that neither ends a line nor is quoted.
+    """
+    body = text[: found.end]
+    bad = found.bad
+    if b"\r" in body:
+        bad = _with_stray_returns(np.frombuffer(body, np.uint8), found)
+    if bad is None or not bad.any():
+        return body
+    codes = np.frombuffer(body, np.uint8)
+    ends = _ends(codes, found)
+    which = np.flatnonzero(bad)
+    edges = np.zeros(len(codes) + 1, np.int8)
+    edges[np.append(0, ends)[which]] += 1
+    edges[ends[which] - (codes[ends[which] - 1] == BREAK)] -= 1
+    blank = np.add.accumulate(edges[:-1], dtype=np.int8) > 0
+    return np.where(blank, np.uint8(SPACE), codes).tobytes()
+
+
+def _with_stray_returns(codes: Codes, found: Layout) -> Mask | None:
+    """Which records are bad if stray carriage returns are."""
+    returns = np.flatnonzero(codes == RETURN)
+    following = codes.take(returns + 1, mode="clip")
+    stray = returns[(following != BREAK) & (returns < len(codes) - 1)]
+    if not len(stray):
+        return found.bad
+    ends = _ends(codes, found)
+    record = np.searchsorted(ends, stray, side="right")
+    quotes = np.flatnonzero(codes == QUOTE)
+    begun = np.searchsorted(quotes, np.append(0, ends)[record])
+    outside = (np.searchsorted(quotes, stray) - begun) % 2 == 0
+    bad = np.zeros(len(ends), bool) if found.bad is None else found.bad.copy()
+    bad[record[outside]] = True
+    return bad
+
+
+def _ends(codes: Codes, found: Layout) -> Positions:
+    if found.ends is not None:
+        return found.ends
+    breaks = np.flatnonzero(codes == BREAK) + 1
+    whole = len(breaks) and breaks[-1] == len(codes)
+    return breaks if whole else np.append(breaks, len(codes))

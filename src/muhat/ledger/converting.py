@@ -1,0 +1,96 @@
+"""The proved ways to charge a promise to an account of another kind or another unit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from muhat.errors import InvalidInput
+from muhat.ledger.balance import Balance
+from muhat.ledger.units import Unit
+from muhat.privacy import KINDS, Neighbors, Privacy, PureDP, for_groups
+
+AS_PROMISED = "as promised"
+
+# Only implications that are proved; whatever is not here is refused.
+CONVERSIONS = {
+    ("pure", "zcdp"): "pure → zCDP: ρ = ε·tanh(ε/2)",
+    ("gdp", "zcdp"): "GDP → zCDP: ρ = μ²/2",
+    ("pure", "approx"): "pure → approximate: δ = 0",
+}
+
+GROUPS = {
+    "pure": "k·ε",
+    "approx": "(k·ε, δ·(e^(kε) − 1)/(e^ε − 1))",
+    "zcdp": "k²·ρ",
+    "gdp": "k·μ",
+}
+
+
+def cost(promise: Privacy, unit: Unit, kind: str, account: Unit) -> tuple[Balance, str]:
+    """What a promise about a unit costs in an account of a kind and unit, and by what reasoning.
+
+    Group privacy comes first: of pure privacy it then asks for less ρ than the other way round.
+    """
+    grouped, groups = _about(promise, unit, account)
+    amount, how = convert(grouped, kind)
+    said = [words for words in (groups, how) if words != AS_PROMISED]
+    return amount, "; ".join(said) or AS_PROMISED
+
+
+def _about(promise: Privacy, unit: Unit, account: Unit) -> tuple[Privacy, str]:
+    """The promise about the account's unit that one about another unit implies."""
+    if unit == account:
+        return promise, AS_PROMISED
+    steps = unit.steps_to(account)
+    if steps is None:
+        raise InvalidInput(
+            f"A promise about {unit} says nothing about {account}: it takes the number of records "
+            "for public. Keep n secret, or use another ledger."
+        )
+    if steps == 1:
+        return promise, f"a promise about {unit} is one about {account}"
+    words = f"group privacy, k = {steps} steps of {unit}: {GROUPS[promise.kind]}"
+    return for_groups(promise, steps), words
+
+
+def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
+    """What a promise costs in a ledger of the given kind, and by which implication."""
+    if promise.kind == kind:
+        return Balance.of(promise), AS_PROMISED
+    how = CONVERSIONS.get((promise.kind, kind))
+    if how is None:
+        raise InvalidInput(_refusal(promise.kind, kind))
+    if isinstance(promise, PureDP):
+        if kind == "approx":
+            return Balance(kind, (*promise.amounts, Fraction(0))), how
+        return Balance.of(promise.to(kind)), how
+    return Balance(kind, (promise.amounts[0] / 2,)), how
+
+
+def _refusal(kind: str, ledger_kind: str) -> str:
+    takers = [kind, *(target for source, target in CONVERSIONS if source == kind)]
+    names = " or ".join(KINDS[taker].__name__ for taker in takers)
+    return (
+        f"A promise of {KINDS[kind].__name__} cannot be charged to a ledger whose budget is "
+        f"{KINDS[ledger_kind].__name__}; a ledger with a budget of {names} takes it."
+    )
+
+
+def unit_refusal(unit: Unit, account: Unit, path: object) -> str:
+    """Why a promise about another unit is not charged, and what to do instead."""
+    wish = "open it with convert=True to pay what group privacy asks for it"
+    if unit.neighbors is account.neighbors:
+        return (
+            f"contributions must be {account.contributions} as in {path}, which counts the loss of "
+            f"{account}; got {unit.contributions}. Use another ledger, or {wish}."
+        )
+    said = f"neighbors must be {account.neighbors.value!r} as in {path}; got "
+    if account.neighbors is Neighbors.ADD_REMOVE:
+        return (
+            f"{said}{unit.neighbors.value!r}. A release with n public says nothing about adding a "
+            "record: keep n secret (n=None), or use another ledger."
+        )
+    return (
+        f"{said}{unit.neighbors.value!r}. Make n public (leave out n=None), use "
+        f"another ledger, or {wish}."
+    )

@@ -1,0 +1,43 @@
+"""How many records lie outside a ball that was learnt from them: a noisy count, paid for.
+
+An interval about records clipped to such a ball says nothing of what lies beyond it, and a ball
+may miss a group of records that is too small for its noise. The count is what a reader has to
+judge that by. It is one comparison of a search over two cells, inside and outside, whose noisy
+count is kept instead of compared. Proof: docs/proofs/unbounded.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat.mechanisms.noisy_search import NoisySearch
+from muhat.mechanisms.search_walk import Counts
+from muhat.noise.law import Law
+
+
+@dataclass(frozen=True)
+class OutsideCount:
+    """About `value` records lie outside, with noise of a law and a scale."""
+
+    value: float
+    law: Law
+    scale: float
+
+    def half_width(self, confidence: float) -> float:
+        """How far the exact number may be away, at this confidence."""
+        return self.scale * self.law.quantile(confidence, 1)
+
+
+def count_outside(search: NoisySearch, counts: Counts) -> OutsideCount:
+    """The noisy number of records in the second of two cells, for the strength of the search.
+
+    The search compares F, the records inside, with a public target, and may show by how much F
+    exceeds it, with its noise: so F itself is known up to that noise, and n − F with it.
+    """
+    n = int(counts.sum())
+    walk = search.start(n, rank=1)
+    walk.descend(0, np.asarray(counts, np.int64), 1)
+    (comparison,) = walk.comparisons
+    return OutsideCount(n - (comparison.excess + 0.5), search.law, search.noise_unit)

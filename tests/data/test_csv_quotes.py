@@ -1,0 +1,137 @@
+"""Records of a CSV text, against a reading of the rule one character at a time."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muhat.data.csv_quotes import cleaned, layout
+
+
+def attempt(text: bytes, start: int, delimiter: bytes) -> tuple[int, bool] | None:
+    """Where a record with well-formed quotes ends, and whether a carriage return is stray in it."""
+    index, stray = start, False
+    while True:
+        if text[index : index + 1] == b'"':
+            index += 1
+            while True:
+                index = text.find(b'"', index) + 1
+                if not index:
+                    return None
+                if text[index : index + 1] != b'"':
+                    break
+                index += 1
+            if text[index : index + 1] not in (b"", b"\n", b"\r", delimiter):
+                return None
+        while text[index : index + 1] not in (b"", b"\n", delimiter):
+            if text[index : index + 1] == b'"':
+                return None
+            stray |= text[index : index + 1] == b"\r" and text[index + 1 : index + 2] not in (
+                b"",
+                b"\n",
+            )
+            index += 1
+        if text[index : index + 1] != delimiter:
+            return min(index + 1, len(text)), stray
+        index += 1
+
+
+def reference(text: bytes, delimiter: bytes = b",") -> list[tuple[bytes, bool]]:
+    """Every record of a whole text, and whether something of it can be read."""
+    records, start = [], 0
+    while start < len(text):
+        found = attempt(text, start, delimiter)
+        end, bad = found or (text.find(b"\n", start) + 1 or len(text), True)
+        records.append((text[start:end], bad))
+        start = end
+    return records
+
+
+def blanked(record: bytes, bad: bool) -> bytes:
+    end = b"\n" if record.endswith(b"\n") else b""
+    return b" " * (len(record) - len(end)) + end if bad else record
+
+
+TEXTS = st.text(alphabet='"",\n\r;a', max_size=40).map(str.encode)
+
+
+@given(TEXTS, st.sampled_from([b",", b";"]))
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_records_are_those_of_the_rule(text: bytes, delimiter: bytes) -> None:
+    expected = reference(text, delimiter)
+    found = layout(text, delimiter, final=True)
+    if found is None:
+        assert not text
+        return
+    assert found.end == len(text)
+    assert cleaned(text, found) == b"".join(blanked(*each) for each in expected)
+    count = text.count(b"\n") + (not text.endswith(b"\n")) if found.ends is None else None
+    assert len(expected) == (count or len(found.ends))
+    assert found.first == len(expected[0][0])
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_what_is_decided_early_stays_so_whatever_follows(text: bytes, more: bytes) -> None:
+    found = layout(text, b",", final=False)
+    if found is None:
+        return
+    records = reference(text + more)
+    ends = [0]
+    for record, _ in records:
+        ends.append(ends[-1] + len(record))
+    assert found.end in ends
+    whole = records[: ends.index(found.end)]
+    assert cleaned(text, found) == b"".join(blanked(*each) for each in whole)
+
+
+CELLS = st.text(alphabet='"",;\n\r\x00a1 \t\'\\é', max_size=8)
+
+
+@given(
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=8),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.sampled_from([",", ";", "\t"]),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_what_a_writer_wrote_is_found_record_by_record(
+    rows: list[list[str]], end: str, quoting: int, delimiter: str
+) -> None:
+    texts = []
+    for row in rows:
+        file = io.StringIO(newline="")
+        # Cells with a carriage return are quoted by every writer of RFC 4180; Python's leaves
+        # one alone where lines end otherwise.
+        kept = [cell.replace("\r", "\r\n") if end == "\n" else cell for cell in row]
+        csv.writer(file, lineterminator=end, quoting=quoting, delimiter=delimiter).writerow(kept)
+        texts.append(file.getvalue().encode())
+    whole = b"".join(texts)
+    found = layout(whole, delimiter.encode(), final=True)
+    assert found is not None
+    assert cleaned(whole, found) == whole
+    if found.ends is not None:
+        assert [whole[a:b] for a, b in zip([0, *found.ends], found.ends, strict=False)] == texts
+    else:
+        assert all(text.count(b"\n") == 1 for text in texts)
+
+
+def test_a_stray_quote_costs_its_own_line_and_no_other() -> None:
+    good = [b'1,"a\nb"\n', b"2,c\n", b'3,"d"\n', b'4,"x\n\ny""\n"\n']
+    for stray in (b'"oops,1\n', b'5" nails,1\n', b'a,"b" c\n', b'1,2"\n', b'"""\n'):
+        for place in range(len(good) + 1):
+            text = b"".join([*good[:place], stray, *good[place:]])
+            found = layout(text, b",", final=True)
+            assert found is not None
+            assert found.bad is not None
+            assert found.bad.tolist() == [index == place for index in range(len(good) + 1)]
+
+
+def test_a_clean_text_is_not_touched() -> None:
+    text = b"1,2\r\n3,4\r\n"
+    found = layout(text, b",", final=True)
+    assert found is not None
+    assert cleaned(text, found) == text
