@@ -52,11 +52,28 @@ def test_queries_about_one_column(people, query, answers):
 
 
 def test_the_number_of_rows_may_be_public(people):
-    done = run(people, "--histogram", *COLUMNS, *PROMISE, "--substitute", "--json")
+    done = run(people, "--histogram", *COLUMNS, *PROMISE, "--substitute", "--other", "--json")
     fields = json.loads(done.stdout)
     assert fields["n"] == 3000
     assert fields["categories"][0] == ["f", "m", "other"]
     assert sum(fields["value"]) == pytest.approx(3000, abs=1e-3)
+
+
+@pytest.mark.parametrize("substitute", [[], ["--substitute"]])
+def test_rows_with_missing_values_are_left_out_unless_something_else_is_said(tmp_path, substitute):
+    path = tmp_path / "people.csv"
+    path.write_text("sex\n" + "f\n" * 500 + "m\n" * 300 + '""\n' * 100 + "x\n" * 100)
+    options = [str(path), "--histogram", "--categories", "sex=f,m", "--mu", "10", *substitute]
+    words = {"drop": "left out", "other": 'counts as "other"', "none": "as was declared"}
+    counts = {"drop": [500, 300], "other": [500, 300, 200], "none": [700, 300]}
+    for missing, said in words.items():
+        fields = json.loads(run(*options, "--missing", missing, "--json").stdout)
+        # Noise of a deviation of .15: 20 of them.
+        assert fields["value"] == pytest.approx(counts[missing], abs=3)
+        assert fields["missing"] == {"sex": missing}
+        shown = run(*options, "--missing", missing).stdout
+        assert said in shown
+        assert ("Recorded: about 8" in shown) == (missing == "drop")
 
 
 def test_all_answers_are_written_to_a_file(people, tmp_path):

@@ -425,7 +425,7 @@ def test_columns_must_fit_the_categories() -> None:
     assert count_cells(series, None, categories[:1], [(0,)])[0,].tolist() == [1, 2, 0]
 
 
-def test_leaving_records_out_needs_adding_and_removing() -> None:
+def test_a_plan_for_a_public_total_refuses_categories_that_leave_records_out() -> None:
     require_every_record(categories_of({"a": 2, "b": {"labels": ["f"], "default": "f"}}))
     with pytest.raises(InvalidInput, match="'b' drop records"):
         require_every_record(categories_of({"a": 2, "b": {"size": 2, "missing": "drop"}}))

@@ -155,6 +155,120 @@ def test_a_table_is_counted_by_its_public_categories():
     assert table["age"].tolist()[3:] == ["[0, 18)", "[18, 65)", "[65, 120]", "other"]
 
 
+ABSENT = {
+    "tables": mh.workloads.marginals((2, 3), order=1),
+    "one table": mh.workloads.marginals((2, 3), sets=[(0, 1)]),
+    "cells": mh.workloads.identity((2, 3)),
+    "products": mh.workloads.kron(mh.workloads.prefix(2), mh.workloads.prefix(3)),
+    "a matrix": mh.workloads.matrix(np.random.default_rng(3).normal(size=(4, 6))),
+}
+
+
+def integers(plan, cells):
+    """The integers that noise is added to, for the numbers of records in all cells."""
+    query, counts = plan.recipe.query, np.array(cells).reshape(2, 3)
+    if list(query.sets) == [(0,)]:  # a matrix knows one axis
+        return np.array(list(query.encode(np.array(cells))), dtype=object)
+    every = [axis for axes in query.sets for axis in axes]
+    shape = counts if max(every) else counts.ravel()
+    margins = {
+        axes: shape.sum(axis=tuple(i for i in range(shape.ndim) if i not in axes))
+        for axes in query.sets
+    }
+    encoded = query.encode(margins) if hasattr(query, "multipliers") else query.encode(counts)
+    return np.array(list(encoded), dtype=object)
+
+
+@pytest.mark.parametrize("promise", [mh.PureDP(epsilon=1), mh.ZCDP(rho=0.5)], ids=str)
+@pytest.mark.parametrize("name", ABSENT)
+def test_a_record_that_moves_comes_or_goes_moves_the_integers_as_promised(name, promise):
+    """Every pair of neighbours of a histogram in which a record may be in no cell, in integers."""
+    workload = ABSENT[name]
+    size = workload.shape[1]
+    categories = {"c": size} if workload.cells == (size,) else {"a": 2, "b": 3}
+    plan = mh.plan_queries(
+        workload, privacy=promise, neighbors="substitute", categories=categories, missing="drop"
+    )
+    assert plan.recipe.absent
+    norm = plan.recipe.law.sensitivity_norm
+    start = [5] * size
+    bodies = [integers(plan, start)]
+    bodies += [integers(plan, [c + (i == j) for i, c in enumerate(start)]) for j in range(size)]
+    largest = 0
+    for one in bodies:
+        for other in bodies:
+            apart = [abs(int(a) - int(b)) for a, b in zip(one, other, strict=True)]
+            moved = sum(apart) ** 2 if norm == 1 else sum(a * a for a in apart)
+            largest = max(largest, moved)
+    allowed = plan.recipe.protection.strength_squared * (1 << 108)
+    assert allowed * 0.5 < largest <= allowed
+
+
+def test_a_recipe_for_records_that_stay_is_none_for_records_that_go():
+    """Planted: a strategy for a public total would tell whether a record has a cell at all."""
+    plan = mh.plan_queries(mh.workloads.prefix(6), privacy=PROMISE, neighbors="substitute")
+    with pytest.raises((AssertionError, mh.InvalidInput)):
+        replace(plan.recipe, absent=True)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
+@pytest.mark.parametrize("promise", [mh.PureDP(epsilon=1), mh.ZCDP(rho=0.5)], ids=str)
+@pytest.mark.parametrize("workload", [(2, 3), None])
+def test_the_noisy_number_of_recorded_values_is_part_of_the_release(neighbors, promise, workload):
+    """Of 9,000 rows a third has no sex: the interval of 1 − 1e-9 holds the number of the others."""
+    table = {"sex": ["f", "m", "x"] * 3000, "age": [10, 20, 70] * 3000}
+    if workload is None:
+        asked, categories = mh.workloads.ranges(2), {"sex": ["f", "m"]}
+    else:
+        asked, categories = mh.workloads.marginals(workload, order=1), CATEGORIES
+    plan = mh.plan_queries(
+        asked, privacy=promise, neighbors=neighbors, categories=categories, missing="drop"
+    )
+    release = plan.release(table)
+    (half,) = release.recorded_noise.half_widths(1 - 1e-9, joint=False)
+    assert abs(release.recorded - 6000) <= half
+    assert release.recorded_error < 20
+    assert release.n == (9000 if neighbors == "substitute" else None)
+    assert release.missing == ("drop",) * len(categories)
+    for text in (repr(release), release._repr_html_()):
+        assert "left out" in text
+        assert "Recorded: about " in text
+    again = mh.QueryRelease.from_json(release.to_json())
+    assert again.to_json() == release.to_json()
+    assert repr(again) == repr(release)
+
+
+def test_counts_that_are_given_have_no_rule_for_missing_values():
+    release = mh.plan_queries(mh.workloads.prefix(4), privacy=PROMISE).release(np.arange(4))
+    assert release.missing == ()
+    assert release.recorded is None
+    assert "left out" not in repr(release)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
+def test_intervals_of_recorded_counts_cover(neighbors):
+    """2,000 releases of a pure table and its number of records: 5.5 standard errors of 95 %."""
+    table = {"sex": ["f", "m", "x"] * 30, "age": [10, 20, 70] * 30}
+    plan = mh.plan_queries(
+        mh.workloads.marginals((2, 3), order=1),
+        privacy=mh.PureDP(epsilon=0.5),
+        neighbors=neighbors,
+        categories=CATEGORIES,
+        missing="drop",
+    )
+    truth, held, total = np.array([30, 30, 30, 30, 0]), np.zeros(5), 0
+    for _ in range(2000):
+        release = plan.release(table)
+        lower, upper = release.interval()
+        held += (lower <= truth) & (truth <= upper)
+        (half,) = release.recorded_noise.half_widths(0.95, joint=False)
+        total += abs(release.recorded - 60) <= half
+    allowed = 0.95 - 5.5 * math.sqrt(0.95 * 0.05 / 2000)
+    assert (held / 2000 >= allowed).all()
+    assert total / 2000 >= allowed
+
+
 def test_columns_of_codes_need_no_categories():
     plan = mh.plan_queries(mh.workloads.prefix(4), privacy=mh.GDP(mu=1e4))
     codes = np.array([0, 0, 1, 3, 3, 3, 9, -1])

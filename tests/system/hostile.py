@@ -199,4 +199,5 @@ def outcome(call):
     fields = release.to_dict()
     for noisy in ("value", "standard_error", "interval", "noise", "ledger_head"):
         fields.pop(noisy)
+    fields.pop("recorded", None)
     return type(release).__name__, fields

@@ -352,6 +352,8 @@ def public_part(release):
             if noisy == "standard_error" and "releases" not in fields:
                 continue
             each.pop(noisy)
+        if each.get("recorded"):
+            each["recorded"].pop("value")
         each["noise"].pop("sums", None)
         each["noise"].pop("count", None)
     return json.dumps(fields)

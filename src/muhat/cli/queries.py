@@ -60,11 +60,19 @@ MOST_PUBLIC = 1_000
 @click.option(
     "--p", type=float, default=2.0, show_default=True, help="The ℓ_p norm of the error, 2 to inf."
 )
-@click.option("--other", is_flag=True, help='Count all other values in a category "other".')
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "other", "none"]),
+    default="drop",
+    show_default=True,
+    help='Rows with a missing or undeclared value are left out, or count as "other"; none declares '
+    "that there are none.",
+)
+@click.option("--other", is_flag=True, help="The same as --missing other.")
 @click.option(
     "--substitute",
     is_flag=True,
-    help="Declare the number of rows public, as a ledger of that relation does; implies --other.",
+    help="Declare the number of rows public, as a ledger of that relation does.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
 @click.option("--projected", is_flag=True, help="Make the answers non-negative and consistent.")
@@ -84,6 +92,7 @@ def queries(
     prefix: bool,
     ranges: bool,
     p: float,
+    missing: str,
     other: bool,
     substitute: bool,
     contributions: int,
@@ -116,7 +125,7 @@ def queries(
     target = None if out is None else _writable(out)
     with engine.opened(files) as data:
         declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
-        missing = "other" if other or neighbors is Neighbors.SUBSTITUTE else "drop"
+        missing = "other" if other else missing
         sizes = tuple(one.size for one in categories_of(declared, missing=missing))
         workload = asked(
             sizes, marginals=marginals, histogram=histogram, prefix=prefix, ranges=ranges

@@ -1,8 +1,8 @@
 """The cells of a column, declared in public: listed labels, bins of numbers, or codes.
 
 Every record falls in one cell, whatever its value is: a value that is none of those declared,
-or missing, goes to the cell "other", to a declared default, or (under adding and removing
-records only) the record is left out. Nothing about a value can raise.
+or missing, goes to the cell "other", to a declared default, or the record is left out. Nothing
+about a value can raise.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Categories:
     `edges` the increasing edges of bins [a, b), the last of them closed, [a, b]. A value that is
     in none of them goes to the cell `fallback`; None means that its record is left out
     (`missing` is "drop"). With missing="other" that cell is one more, the last, by the name
-    "other", or the label "other" if there is one; with "default" it is one of those declared.
+    "other", or the label "other" if there is one; with "default" it is one of those declared, and
+    with "none", which declares that there is no such value, the first.
     """
 
     name: str | int
@@ -114,7 +115,9 @@ def categories_of(columns: Mapping[Any, Any], *, missing: str = OTHER) -> tuple[
     "missing", or "default": the label (for bins the position) of the cell for all other values.
 
     `missing` says where values go that are not declared: to one more cell, "other" (a label
-    "other" is that cell if there is one), or nowhere, "drop", which leaves the record out.
+    "other" is that cell if there is one), or nowhere, "drop", which leaves the record out. "none"
+    declares, as a public fact, that all values are among those declared; one that is not counts as
+    the first.
 
     >>> sex, age = categories_of({"sex": ["f", "m"], "age": {"bins": [0, 18, 65, 120]}})
     >>> sex.labels, age.labels
@@ -155,9 +158,10 @@ def _categories(name: object, cells: Any, missing: str) -> Categories:
             raise InvalidInput(f"{where} must have missing or default, not both.")
         cell = _position(where, given["default"], values, declared)
         return Categories(name, values, edges, "default", cell)
-    way = _check.one_of(f"missing for {where}", given.get("missing", missing), (OTHER, "drop"))
-    fallback = declared if way == OTHER else None
-    if fallback is not None and not isinstance(values, range) and OTHER in values:
+    ways_out = (OTHER, "drop", "none")
+    way = _check.one_of(f"missing for {where}", given.get("missing", missing), ways_out)
+    fallback = {OTHER: declared, "drop": None, "none": 0}[way]
+    if way == OTHER and not isinstance(values, range) and OTHER in values:
         fallback = values.index(OTHER)
     return Categories(name, values, edges, way, fallback)
 

@@ -37,6 +37,11 @@ class Histogram(ABC):
     def __init__(self, cells: tuple[int, ...]) -> None:
         self.cells = cells
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """None: whoever made the counts has dealt with missing values."""
+        return ()
+
     def __repr__(self) -> str:
         return f"Histogram(cells={self.cells})"
 

@@ -110,13 +110,13 @@ def count_cells(
 
 
 def require_every_record(categories: Iterable[Categories]) -> None:
-    """Refuse categories that leave records out, which only adding and removing records allows."""
+    """Refuse categories that leave records out, for noise that keeps a public total."""
     for each in categories:
         if not each.keeps_every_record:
             raise InvalidInput(
-                f"the categories of {each.name!r:.60} drop records, which needs "
-                'neighbors="add-remove": if one record is replaced by another, each must have a '
-                'cell. Use missing="other", or a default.'
+                f"the categories of {each.name!r:.60} drop records, and this plan, for "
+                'neighbors="substitute", takes every record to have a cell. Name the categories '
+                "when you plan: plan_queries(…, categories={…})."
             )
 
 

@@ -22,6 +22,7 @@ from muhat.mechanisms.residual_query import ResidualQuery
 from muhat.mechanisms.strategy_query import Floats, Margins, fit_strategy
 from muhat.mechanisms.streaming import PrefixQuery
 from muhat.mechanisms.table_marginals import TableMarginals
+from muhat.noise import FRACTION_BITS
 from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
@@ -40,6 +41,8 @@ MOST_COEFFICIENTS = 1 << 24
 """Sums of Laplace noise are looked at one by one up to this many coefficients in all."""
 
 _BLOCK_ROWS = 256
+_SHRUNK = 1 - Fraction(1, 1 << 30)
+"""Room for the rounding of a strategy that is made a little smaller."""
 
 
 class LinearQuery(Protocol):
@@ -69,7 +72,8 @@ class LinearQuery(Protocol):
 class LinearRecipe:
     """Noise of a law on the integers of a query, for a promise that it keeps.
 
-    `name` says which law, and on which strategy.
+    `name` says which law, and on which strategy. With `absent` a record may be in no cell, so that
+    one that is replaced may also come or go.
     """
 
     name: str
@@ -77,16 +81,26 @@ class LinearRecipe:
     law: Law
     query: LinearQuery
     protection: Protection
+    absent: bool = False
 
     def __post_init__(self) -> None:
-        moved = self.query.sensitivity(
-            self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
-        )
-        self.protection.check(self.law, moved)
+        if self.absent and self.factorization.neighbors is Neighbors.SUBSTITUTE:
+            raise AssertionError("how many records have a cell is no public number")
+        self.protection.check(self.law, _moved(self.query, self.law, self.protection, self.absent))
 
     @classmethod
-    def of(cls, factorization: Factorization, law: Law, protection: Protection) -> LinearRecipe:
-        """The integer version of a factorisation, as large as the promise allows."""
+    def of(
+        cls,
+        factorization: Factorization,
+        law: Law,
+        protection: Protection,
+        *,
+        absent: bool = False,
+    ) -> LinearRecipe:
+        """The integer version of a factorisation, as large as the promise allows.
+
+        Where records may be `absent` the factorisation is for adding and removing them.
+        """
         if protection.strength_squared > WEAKEST**2:
             raise InvalidInput(
                 "the promise is too weak for exact arithmetic: the noise would be less than "
@@ -94,12 +108,18 @@ class LinearRecipe:
             )
         arguments = {
             "strength_squared": protection.strength_squared,
-            "neighbors": protection.neighbors,
+            "neighbors": factorization.neighbors,
             "contributions": protection.contributions,
         }
         query = _query(factorization, law, arguments)
+        moved = _moved(query, law, protection, absent) ** 2 / (1 << 2 * FRACTION_BITS)
+        if absent and moved > protection.strength_squared:
+            # A record that moves from a cell to another may move more than one that goes.
+            shrunk = protection.strength_squared**2 / moved * _SHRUNK
+            query = _query(factorization, law, {**arguments, "strength_squared": shrunk})
         strategy = "tables" if isinstance(query, TableMarginals) else factorization.method
-        return cls(f"{law.name} noise, {strategy}", factorization, law, query, protection)
+        name = f"{law.name} noise, {strategy}"
+        return cls(name, factorization, law, query, protection, absent)
 
     @property
     def decoder(self) -> LinearMap | Floats | None:
@@ -131,6 +151,19 @@ class LinearRecipe:
             return None
         return LaplaceSums.of_rows(block * self.unit for block in _rows(decoder))
 
+    def total_noise(self, weights: Floats) -> tuple[float, LaplaceSums | None]:
+        """The scale of the noise on weightsᵀ·answers, the number of records, and its sum."""
+        if isinstance(self.query, TableMarginals):
+            return self.query.total_noise()
+        decoder = self.decoder
+        assert decoder is not None
+        if isinstance(decoder, np.ndarray):
+            row = decoder.T @ weights * self.unit
+        else:
+            row = decoder.transposed(weights) * self.unit
+        sums = LaplaceSums.of_rows([row[None]]) if self.law.name == "laplace" else None
+        return float(np.linalg.norm(row)), sums
+
     def run(self, margins: Margins, total: int | None) -> Floats:
         """The noisy answers for exact counts, of shape (m,)."""
         return self.query.release(margins, self.law.sample, total)
@@ -142,7 +175,17 @@ class LinearRecipe:
             "query": self.query.to_dict(),
             "contributions": self.protection.contributions,
             "neighbors": self.protection.neighbors.value,
+            "absent": self.absent,
         }
+
+
+def _moved(query: LinearQuery, law: Law, protection: Protection, absent: bool) -> Fraction:
+    """How far neighbours' integers lie apart at most, in the norm of the law."""
+    relations = {protection.neighbors, Neighbors.ADD_REMOVE} if absent else {protection.neighbors}
+    return max(
+        query.sensitivity(law.sensitivity_norm, relation, protection.contributions)
+        for relation in relations
+    )
 
 
 def _rows(decoder: LinearMap | Floats) -> Iterator[Floats]:

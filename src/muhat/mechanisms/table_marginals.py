@@ -143,6 +143,12 @@ class TableMarginals:
             [peak for peak, _ in repeated], [shape for _, shape in repeated]
         )
 
+    def total_noise(self) -> tuple[float, LaplaceSums]:
+        """The scale of the noise on the number of records that the tables agree on, and its sum."""
+        shares = self._family.shares(self._precisions)
+        peak, shape = self._shape((), 1.0, shares)
+        return shares[()] ** -0.5, LaplaceSums.of_shapes([peak], [shape])
+
     def _shape(
         self, axes: Axes, weight: float, shares: Mapping[Axes, float]
     ) -> tuple[float, Shape]:

@@ -59,8 +59,10 @@ def plan_queries(
     public: `n`, or counted from the data. `categories` names the columns of a table and their
     public categories, one entry for every axis of the histogram: a list of labels, or the edges
     of bins for numbers, `{"sex": ["f", "m"], "age": {"bins": [0, 18, 65, 120]}}`. Records with
-    other or missing values go to one more category each ("other"), or are left out ("drop", under
-    add/remove alone); `missing` says which, by default whichever the workload has cells for.
+    other or missing values are left out ("drop"), so that tables are of recorded values, whose
+    noisy number is part of the release; or they go to one more category each ("other"); or there
+    are none, as a public fact ("none"). `missing` says which, by default whichever of the first two
+    the workload has cells for.
 
     >>> import muhat as mh
     >>> plan = mh.plan_queries(mh.workloads.prefix(16), privacy=mh.ZCDP(rho=0.1))
@@ -80,15 +82,22 @@ def plan_queries(
             )
     if not isinstance(workload, Workload):
         workload = workloads.matrix(workload)
-    declared, attributes = _attributes(workload, categories, relation, missing)
+    declared, attributes = _attributes(workload, categories, missing)
+    replaced = relation is Neighbors.SUBSTITUTE
+    absent = replaced and not all(one.keeps_every_record for one in declared)
     found = [
         LinearRecipe.of(
             factorization,
             LAWS[law],
             Protection.of(privacy, relation, contributions, pure=LAWS[law].is_pure),
+            absent=absent,
         )
-        for law, factorization in _candidates(workload, p, relation, privacy, tol)
+        for law, factorization in _candidates(
+            workload, p, Neighbors.ADD_REMOVE if absent else relation, privacy, tol
+        )
     ]
+    # The certificate is about complete data, where records are replaced.
+    floor = _factorized(workload, p, relation, tol).floor
     plans = [
         QueryPlan(
             workload=workload,
@@ -100,6 +109,7 @@ def plan_queries(
             categories=declared,
             attributes=attributes,
             recipe=recipe,
+            floor=floor,
             assumptions=_assumptions(relation, n, contributions, declared),
         )
         for recipe in found
@@ -168,7 +178,6 @@ def _on_every_cell(best: Factorization) -> Factorization:
 def _attributes(
     workload: Workload,
     categories: Mapping[str, Any] | None,
-    neighbors: Neighbors,
     missing: str | None,
 ) -> tuple[tuple[Categories, ...], Attributes]:
     """The declared categories, and how the axes are called."""
@@ -177,7 +186,6 @@ def _attributes(
             raise InvalidInput("missing goes with categories; it is about values in a table.")
         return (), Attributes.unnamed(workload.cells)
     from muhat.data.categories import categories_of
-    from muhat.data.histogram import require_every_record
 
     ways = ("other", "drop") if missing is None else (missing,)
     found = [categories_of(categories, missing=way) for way in ways]
@@ -189,8 +197,6 @@ def _attributes(
             f"{workload.cells}."
         )
     declared = found[shapes.index(workload.cells)]
-    if neighbors is Neighbors.SUBSTITUTE:
-        require_every_record(declared)
     if sum(one.size for one in declared) > MOST_LABELS:
         raise InvalidInput(
             f"more than {MOST_LABELS:,} categories have no names. Leave categories out, and give "
@@ -215,5 +221,6 @@ def _assumptions(
         lines.append(f"the number of records is public: {known}")
     for one in declared:
         where = "are left out" if one.fallback is None else f"count as {one.labels[one.fallback]!s}"
-        lines.append(f"records with any other value of {one.name} {where}")
+        declares = "nothing is missing, as was declared; " if one.missing == "none" else ""
+        lines.append(f"{declares}records with any other value of {one.name} {where}")
     return (*lines, "the workload and the categories were chosen without looking at the data")

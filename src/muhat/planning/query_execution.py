@@ -14,7 +14,9 @@ from muhat.errors import DataChanged, InvalidInput
 from muhat.ledger import Approval, charged
 from muhat.planning.query_plan import QueryPlan
 from muhat.privacy import Neighbors
+from muhat.release.answer_noise import AnswerNoise
 from muhat.release.query_release import QueryRelease
+from muhat.workloads.total import total_weights
 
 if TYPE_CHECKING:
     from muhat.data.histogram import CellSource
@@ -24,6 +26,10 @@ Axes = tuple[int, ...]
 
 class Counts(Protocol):
     """Records that can be counted by cell; nothing is read before `margins`."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What becomes of missing and undeclared values of each column; () if counts are given."""
 
     def total(self) -> int:
         """The number of records, where it is public."""
@@ -37,6 +43,11 @@ class TableCounts:
     """The records of a table, each in one cell."""
 
     source: CellSource
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rule of every column, in order."""
+        return tuple(categories.missing for categories in self.source.categories)
 
     def total(self) -> int:
         """The number of rows."""
@@ -95,16 +106,24 @@ def carry_out(plan: QueryPlan, counts: Counts, approval: Approval | None) -> Que
     # Whatever can fail without the data fails before the charge.
     certificate, digest = plan.certificate, plan.digest
     noise = replace(plan.noise, sums=plan.recipe.laplace_sums())
+    weights = total_weights(plan.workload) if "drop" in counts.rules else None
+    of_total = None if weights is None else _total_noise(plan, weights)
     if not math.isfinite(certificate.error):
         raise InvalidInput("the expected error is not finite; nothing was spent.")
     head = charged(approval, digest, plan.workload.describe())
     margins = counts.margins(plan.recipe.query.sets)
-    if total is not None and total != int(next(iter(margins.values())).sum()):
+    known = None if plan.recipe.absent else total
+    counted = int(next(iter(margins.values())).sum())
+    if total is not None and (counted > total or known not in (None, counted)):
         raise DataChanged("the number of records changed between counting and reading.")
+    value = plan.recipe.run(margins, known)
     return QueryRelease(
-        value=plan.recipe.run(margins, total),
+        value=value,
         workload=plan.workload,
         attributes=plan.attributes,
+        missing=counts.rules,
+        recorded=None if weights is None else float(weights @ value),
+        recorded_noise=of_total,
         mechanism=plan.mechanism,
         privacy=plan.privacy,
         neighbors=plan.neighbors,
@@ -116,3 +135,9 @@ def carry_out(plan: QueryPlan, counts: Counts, approval: Approval | None) -> Que
         plan_digest=digest,
         ledger_head=head,
     )
+
+
+def _total_noise(plan: QueryPlan, weights: NDArray[np.float64]) -> AnswerNoise:
+    """The noise on the number of recorded values, which follows from the answers."""
+    scale, sums = plan.recipe.total_noise(weights)
+    return AnswerNoise(plan.recipe.law, np.array([scale]), False, sums=sums)

@@ -37,8 +37,9 @@ class QueryPlan:
     """Private answers to a workload, ready to be released; `mh.plan_queries` makes it.
 
     `n` is the public number of records under substitution, None if it is to be counted, and
-    always None under add/remove, where it is secret. `alternatives` lists the other strategies
-    that were possible with their expected errors.
+    always None under add/remove, where it is secret. `floor` is below every strategy's value for
+    data in which nothing is missing. `alternatives` lists the other strategies that were possible
+    with their expected errors.
     """
 
     workload: Workload
@@ -50,6 +51,7 @@ class QueryPlan:
     categories: tuple[Categories, ...]
     attributes: Attributes
     recipe: LinearRecipe
+    floor: float
     assumptions: tuple[str, ...]
     alternatives: tuple[tuple[str, float], ...] = ()
 
@@ -131,7 +133,7 @@ class QueryPlan:
             self.privacy,
             self.p,
             neighbors=self.neighbors,
-            floor=self.factorization.floor,
+            floor=self.floor,
             contributions=self.contributions,
         )
 

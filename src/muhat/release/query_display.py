@@ -14,6 +14,7 @@ from muhat.release.display import (
     significant,
     table,
 )
+from muhat.release.fields import CONFIDENCE
 from muhat.release.query_table import query_names
 
 if TYPE_CHECKING:
@@ -32,9 +33,37 @@ def release_html(release: QueryRelease) -> str:
 
 
 def release_notes(release: QueryRelease) -> list[str]:
-    """How good the answers are."""
-    said = caution_lines(release.privacy, release.n)
+    """What became of missing values, and how good the answers are."""
+    said = [*caution_lines(release.privacy, release.n), *missing_lines(release)]
     return [*said, *certificate_lines(release.certificate)]
+
+
+def missing_lines(release: QueryRelease) -> list[str]:
+    """The rules for missing values that were used, and how many values are recorded."""
+    from muhat.release.query_release import MISSING
+
+    lines = []
+    for rule, words in MISSING.items():
+        named = zip(release.attributes.names, release.missing, strict=False)
+        names = [name for name, used in named if used == rule]
+        if len(names) > MOST_ROWS:
+            names = [*names[:MOST_ROWS], "…"]
+        if names:
+            lines.append(words.format(names=" or ".join(names)))
+    if release.recorded is not None and release.recorded_noise is not None:
+        (half,) = release.recorded_noise.half_widths(CONFIDENCE, joint=False)
+        low, about, high = (
+            f"{_possible(release, release.recorded + shift):,}" for shift in (-half, 0, half)
+        )
+        of_all = "" if release.n is None else f" of {release.n:,}"
+        lines.append(f"Recorded: about {about} records (95 % interval {low} … {high}){of_all}.")
+    return lines
+
+
+def _possible(release: QueryRelease, number: float) -> int:
+    """A noisy number of records as one that can be."""
+    whole = max(round(number), 0)
+    return whole if release.n is None else min(whole, release.n)
 
 
 def release_title(release: QueryRelease) -> str:

@@ -22,8 +22,18 @@ from muhat.workloads.residuals import is_marginal
 
 Floats = NDArray[np.float64]
 
-SCHEMA = "muhat.queries/1"
+SCHEMA = "muhat.queries/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
+
+MISSING = {
+    "drop": "A record whose {names} is missing or not declared is left out: the counts are of "
+    "recorded values.",
+    "other": 'A missing or undeclared {names} counts as "other".',
+    "default": "A missing or undeclared {names} counts as the default that was declared.",
+    "none": "No {names} is missing or undeclared, as was declared; one that is counts as the first "
+    "category.",
+}
+"""What becomes of missing values, in words that follow every table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -31,13 +41,18 @@ class QueryRelease:
     """Private answers to a workload and everything that may be said about them.
 
     `value`, of shape (m,), holds the answers in the order of the workload's rows; `attributes`
-    names the axes of the histogram and their categories. Nothing here depends on the data except
-    through the noisy answers.
+    names the axes of the histogram and their categories, and `missing` says what became of missing
+    and undeclared values, one rule an axis (none if counts were given). Where records were left out
+    `recorded` is the noisy number of those that were not, if it follows from the answers. Nothing
+    here depends on the data except through the noisy answers.
     """
 
     value: Floats
     workload: Workload
     attributes: Attributes
+    missing: tuple[str, ...]
+    recorded: float | None
+    recorded_noise: AnswerNoise | None
     mechanism: str
     privacy: Privacy
     neighbors: Neighbors
@@ -55,6 +70,15 @@ class QueryRelease:
         if self.noise.scales.shape != self.value.shape:
             raise InvalidInput("a release has one standard error an answer.")
         self.attributes.require(self.workload.cells)
+        rules = {_check.one_of("missing", rule, tuple(MISSING)) for rule in self.missing}
+        if self.missing and len(self.missing) != len(self.attributes.names):
+            raise InvalidInput("a release has one rule for missing values an attribute.")
+        if (self.recorded is None) != (self.recorded_noise is None) or (
+            self.recorded is not None and "drop" not in rules
+        ):
+            raise InvalidInput("a release counts recorded values where some were left out.")
+        if self.recorded_noise is not None and self.recorded_noise.scales.shape != (1,):
+            raise InvalidInput("the number of recorded values has one error.")
         _check.count("contributions", self.contributions)
         if self.n is not None:
             _check.count("n", self.n, least=0)
@@ -87,6 +111,12 @@ class QueryRelease:
         # Answers without noise (a public total) may be off by what floats round, too.
         half = half + self.workload.shape[1] * 2.0**-52 * np.abs(self.value).max(initial=0.0)
         return self.value - half, self.value + half
+
+    @property
+    def recorded_error(self) -> float | None:
+        """The standard deviation of `recorded`."""
+        noise = self.recorded_noise
+        return None if noise is None else float(noise.standard_error[0])
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line an answer: what was asked, value, standard error, interval.
@@ -134,8 +164,19 @@ class QueryRelease:
             "value": self.value.tolist(),
             "standard_error": self.standard_error.tolist(),
             "interval": interval_fields(self.interval()),
+            "missing": dict(zip(self.attributes.names, self.missing, strict=False)),
+            "recorded": self._recorded_fields(),
             **account_fields(self, self.certificate),
             "noise": self.noise.to_dict(),
+        }
+
+    def _recorded_fields(self) -> dict[str, Any] | None:
+        if self.recorded_noise is None:
+            return None
+        return {
+            "value": self.recorded,
+            "standard_error": self.recorded_error,
+            "noise": self.recorded_noise.to_dict(),
         }
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -149,12 +190,16 @@ class QueryRelease:
 
     @classmethod
     def _of(cls, fields: dict[str, Any]) -> QueryRelease:
+        recorded = fields["recorded"]
         return cls(
             value=np.array(fields["value"], np.float64),
             workload=workloads.from_dict(fields["workload"]),
             attributes=Attributes(
                 tuple(fields["columns"]), tuple(map(tuple, fields["categories"]))
             ),
+            missing=tuple(fields["missing"].values()),
+            recorded=None if recorded is None else _check.real("recorded", recorded["value"]),
+            recorded_noise=None if recorded is None else AnswerNoise.from_dict(recorded["noise"]),
             mechanism=str(fields["mechanism"]),
             noise=AnswerNoise.from_dict(fields["noise"]),
             certificate=read_certificate(fields),
