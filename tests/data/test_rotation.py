@@ -208,3 +208,11 @@ def test_a_prepared_source_is_read_like_the_one_within() -> None:
     expected = sum(Rotation(signs(3)).forward(record).sum() for record in rows)
     assert found.rows == 70
     assert found.total == pytest.approx(expected)
+
+
+def test_missing_values_are_filled_where_that_is_asked_for() -> None:
+    rows = np.array([[1.0, np.nan], [np.inf, 70.0], [np.nan, np.nan]])
+    preparation = Preparation(2, 50.0, fill=np.array([3.0, 4.0]))
+    assert np.array_equal(prepared(rows, preparation), [[1, 4], [3, 50], [3, 4]])
+    (tile,) = preparation.tiles(Batch(0, [], np.empty((0, 2)), absent=3))
+    assert tile.tolist() == [[3.0] * 3, [4.0] * 3]

@@ -204,6 +204,9 @@ class Shrinking:
     def sums(self, lattice: Any) -> Sequence[int]:
         return [0] * lattice.dim
 
+    def filling(self, values: np.ndarray) -> Shrinking:
+        return self
+
 
 @pytest.mark.parametrize("step", [45, 100, 480])
 def test_the_longest_paths_end_within_the_promise(step: int) -> None:
@@ -227,6 +230,21 @@ def test_records_along_a_ray_get_a_ball_around_their_middle() -> None:
         assert np.linalg.norm(found.ball.center) > 1.5
         assert found.ball.radius < 0.75 * 4
         assert np.linalg.norm(found.value - rows.mean(axis=0)) < 0.02
+
+
+def test_missing_values_stay_where_the_centre_was_before_it_moved_aside() -> None:
+    # One in twenty is missing, and the ball moves to the middle of its ends, several times the
+    # mean: as that, missing values would make the mean a tenth too large or more. The centre
+    # before lies between 0 and the mean, so they draw it towards 0 by a twentieth at most.
+    rows = np.random.default_rng(6).lognormal(2.5, 1.2, (8000, 1)).clip(max=300)
+    recorded = float(rows[400:].mean())
+    rows[:400] = np.nan
+    for _ in range(3):
+        found = run(rows, mh.ZCDP(rho=32))
+        assert found.count("outer radius aside") == 1
+        assert isinstance(found.ball, mh.Ball)
+        assert found.ball.center[0] > 3 * recorded
+        assert 0.94 * recorded < float(found.value[0]) < 1.01 * recorded
 
 
 def test_a_far_group_is_seen_and_a_radius_close_by_is_kept_without_one() -> None:
@@ -481,6 +499,9 @@ class ArrayReader:
 
     def sums(self, lattice: Any) -> list[int]:
         return self._added(self._rows - np.array(lattice.center), lattice)
+
+    def filling(self, values: np.ndarray) -> ArrayReader:
+        return self
 
     @staticmethod
     def _added(offset: np.ndarray, lattice: Any) -> list[int]:

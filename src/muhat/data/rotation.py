@@ -103,9 +103,9 @@ def transform(tile: FloatArray) -> None:
 class Preparation:
     """What is done to a record before it is searched or summed, by itself.
 
-    In this order: coordinates are clipped to ±magnitude, missing ones count as 0; the record is
-    shortened to length `ball`; it is rounded to whole multiples of `step`, which become integers;
-    it is rotated. None stands for leaving a part out.
+    In this order: coordinates are clipped to ±magnitude, missing ones count as 0, or as those of
+    `fill`, of shape (d,); the record is shortened to length `ball`; it is rounded to multiples of
+    `step`, which become integers; it is rotated. None stands for leaving a part out.
     """
 
     dim: int
@@ -113,6 +113,7 @@ class Preparation:
     ball: float | None = None
     step: float | None = None
     rotation: Rotation | None = None
+    fill: FloatArray | None = None
 
     @property
     def prepared_dim(self) -> int:
@@ -122,31 +123,37 @@ class Preparation:
     def tiles(self, batch: Batch) -> Iterator[FloatArray]:
         """Prepared records as columns of tiles of shape (coordinates, rows).
 
-        A tile is valid until the next is taken. Records of which nothing is there are zero.
+        A tile is valid until the next is taken.
         """
         rows = max(_BLOCK_VALUES // self.prepared_dim, 1)
         buffer = np.empty(self.prepared_dim * min(rows, max(batch.rows, batch.absent, 1)))
         clipped = bounded(batch, self.magnitude)
         for start in range(0, batch.rows, rows):
             tile = _shaped(buffer, self.prepared_dim, min(rows, batch.rows - start))
-            self._fill(tile, clipped, start)
+            self._take(tile, clipped, start)
+            self._finish(tile)
             yield tile
         for start in range(0, batch.absent, rows):
             tile = _shaped(buffer, self.prepared_dim, min(rows, batch.absent - start))
-            tile[:] = 0.0
+            tile[: self.dim] = np.nan
+            self._finish(tile)
             yield tile
 
-    def _fill(self, tile: FloatArray, batch: Batch, start: int) -> None:
+    def _take(self, tile: FloatArray, batch: Batch, start: int) -> None:
         stop = start + tile.shape[1]
         if batch.matrix is not None:
             tile[: self.dim] = batch.matrix[start:stop].T
         else:
             for place, column in zip(tile, batch.columns, strict=False):
                 place[:] = column.values[start:stop]
+
+    def _finish(self, tile: FloatArray) -> None:
         tile[self.dim :] = 0.0
         # A sum is finite if and only if all of it is: magnitudes leave room for that.
         if not np.isfinite(tile.sum()):
-            tile[np.isnan(tile)] = 0.0
+            fill = np.zeros(self.dim) if self.fill is None else self.fill
+            for values, value in zip(tile, fill, strict=False):
+                values[np.isnan(values)] = value
         if self.ball is not None:
             _shorten(tile, self.ball)
         if self.step is not None:

@@ -231,11 +231,16 @@ class _Chain:
             return None
         center = found.center + (far - inner) / 2 * pull / length / schedule.weights
         center = np.clip(center, -schedule.magnitude, schedule.magnitude)
-        counts = self._counts(center)
+        # The middle of both ends is no place for missing values: they stay where the centre was.
+        reader = self._steps.reader.filling(found.center)
+        counts = np.array(reader.distance_counts(center, schedule.edges), np.int64)
         places = last.aside_places(schedule.place_of((far + inner) / 2), outer)
         share = last.far_share(len(places))
         place = self._find("outer radius aside", counts, places, share, last.beyond_far)
-        return _Around(center, place, counts) if place < outer else None
+        if place >= outer:
+            return None
+        self._steps.reader = reader
+        return _Around(center, place, counts)
 
     def outside(self, ball: _Around) -> OutsideCount:
         """How many records lie outside the last ball, with noise."""

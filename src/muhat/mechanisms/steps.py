@@ -33,6 +33,9 @@ class Reader(Protocol):
     def sums(self, lattice: Lattice) -> Sequence[int]:
         """The exact sums of the records' integers."""
 
+    def filling(self, values: Floats) -> Reader:
+        """The same records with these values, of shape (d,), where any are missing."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -135,6 +138,14 @@ class SourceReader:
         sums = bounded_sums(self._source, lattice, self._sharing.magnitude)
         self._check_rows(sums.rows)
         return sums.total
+
+    def filling(self, values: Floats) -> SourceReader:
+        """The same records with these values, of shape (d,), where any are missing."""
+        from muhat.data.rotation import Preparation, PreparedSource
+
+        sharing = self._sharing
+        preparation = Preparation(sharing.dim, sharing.magnitude, fill=values)
+        return SourceReader(PreparedSource(self._source, preparation), sharing)
 
     def _frame(self, center: Floats) -> Frame:
         from muhat.data.distances import Frame

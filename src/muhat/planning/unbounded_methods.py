@@ -20,10 +20,8 @@ def make_method(
     mechanism: str | None, sharing: Sharing, *, faithful: bool, scale: Any
 ) -> tuple[Method, tuple[str, ...]]:
     """The method of this name, and what is assumed because of it."""
-    plain = (
-        f"values beyond ±{sharing.magnitude:g} are clipped to that",
-        "a missing or non-finite value counts as the centre of the last ball",
-    )
+    beyond = f"values beyond ±{sharing.magnitude:g} are clipped to that"
+    missing = "a missing or non-finite value counts as the centre that is found"
     if mechanism in (None, "recentring"):
         fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection)
         schedule = Schedule(*fields)
@@ -31,12 +29,15 @@ def make_method(
             f"no radius below {schedule.edges[0]:.2g} is looked for; records that lie closer "
             "together need a smaller magnitude"
         )
-        shell = "what lies beyond an inner radius may count with a smaller weight, if it is noise"
-        return Recentring(schedule), (*plain, finest, shell)
+        shell = (
+            "in the value, not in its interval, what lies beyond an inner radius may count with a "
+            "smaller weight, if it is noise"
+        )
+        return Recentring(schedule), (beyond, missing, finest, shell)
     assert mechanism is not None
     _refuse_unsuited(mechanism, sharing, faithful)
     method = _of_paper(mechanism, sharing, faithful, scale)
-    said = () if faithful or mechanism == "statistical" else plain
+    said = () if faithful or mechanism == "statistical" else (beyond, missing)
     return method, (*said, *method.assumptions)
 
 

@@ -128,6 +128,7 @@ def _learnt_lines(release: Release) -> list[str]:
         "How many records lie outside is not known; what they add is not in the interval."
         if release.outside is None
         else release.outside.describe(),
+        "A missing value counts as the centre that was found: if many are, the value is biased.",
     ]
     if release.unshrunk is not None:
         lines.append(
