@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -64,6 +65,63 @@ def test_quantiles_and_queries_are_read_there_too(
     assert np.allclose(json.loads(found)["value"], 500, atol=5)
     said = run("queries", *halves, "--public-categories", *there, code=2).stderr
     assert "on this machine" in said
+
+
+HOSTILE = [
+    "",
+    " ",
+    "\n",
+    "\n\n,7,7",
+    '"',
+    '""',
+    '","',
+    '"\n"',
+    "\\",
+    '\\"',
+    "a\\",
+    "'",
+    "#",
+    "é",
+    ";",
+]
+
+
+def test_a_csv_record_is_a_record_on_spark_too(
+    spark: Any, cluster: Cluster, tmp_path: Path
+) -> None:
+    rows = [[place % 7, HOSTILE[place % 15], HOSTILE[place % 14]] for place in range(210)]
+    path, semicolons = tmp_path / "x.csv", tmp_path / "y.csv"
+    for target, delimiter in ((path, ","), (semicolons, ";")):
+        with target.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter=delimiter)
+            writer.writerow(["x", "a", "b"])
+            writer.writerows(rows)
+            file.write(f"5{delimiter}too few\r\n")
+            file.write(delimiter.join("6789") + "\r\n")
+    there = ("--engine", "spark", "--master", cluster.url, "--rho", "10000", "--json")
+    with path.open("ab") as file:
+        file.write(b"word,1,2\r\n")
+    for arguments, more in (
+        ((path,), 1),
+        ((path, "--format", "csv"), 1),
+        ((path, "--materialize", tmp_path / "rows"), 1),
+        ((semicolons, "--delimiter", ";"), 0),
+    ):
+        release = json.loads(run("mean", *arguments, *there, "--bounds", "x=0:6").stdout)
+        assert release["n"] == 212 + more
+        # Ragged records, and words, are missing.
+        assert abs(release["value"][0] - 3) < 0.01
+    counted = ("--histogram", "--columns", "a", "--categories", "a=é,#,x", *there)
+    found = run("queries", path, *counted).stdout
+    assert np.allclose(json.loads(found)["value"][:3], [14, 14, 0], atol=1)
+    from muhat.data.spark_csv import spark_csv
+
+    with pytest.raises(mh.InvalidInput, match="cannot open"):
+        spark_csv(spark, str(tmp_path / "none.csv"))
+    said = run("mean", tmp_path, "--delimiter", ";", *there, "--bounds", "x=0:6", code=2).stderr
+    assert "--delimiter is for CSV files" in said
+    said = run("mean", "-", *there, "--bounds", "x=0:6", code=2).stderr
+    assert "standard input of this machine" in said
 
 
 def test_what_is_wrong_is_said_in_a_sentence(spark: Any, cluster: Cluster, table: Path) -> None:

@@ -25,18 +25,26 @@ def test_the_examples_of_the_page_run(spark: Any, tmp_path: Path) -> None:
         "region": random.choice(["north", "south"], rows),
     }
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
+    lines = ["age;note", *(f'{age};"a\n;b"' for age in people["age"])]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
     read = spark.read.parquet
 
     def here(path: str) -> Any:
         return read(str(tmp_path / path))
 
     examples = [textwrap.dedent(each) for each in BLOCK.findall(PAGE.read_text())]
-    assert len(examples) == 3
-    space: dict[str, Any] = {"spark": _Spark(here)}
-    for text in examples:
+    assert len(examples) == 4
+    space: dict[str, Any] = {"spark": _Spark(here), "session": spark}
+    for example in examples:
+        text = example.replace("spark_csv(spark, ", "spark_csv(session, ")
+        for name in ("pinned", "people.csv"):
+            text = text.replace(f'"{name}"', repr(str(tmp_path / name)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            exec(text.replace('"pinned"', repr(str(tmp_path / "pinned"))), space)
+            exec(text, space)
+        if "spark_csv" in text:
+            assert space["release"].n == rows
+            assert abs(float(space["release"]) - people["age"].mean()) < 5
     assert abs(float(space["release"]) - people["age"].mean()) < 5
     assert set(space["by_region"].groups) == {"north", "south"}
 

@@ -56,7 +56,7 @@ def mean(
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
-    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.cli.projection import projected, targets_from
     from muhat.planning.shortcuts import COUNTED

@@ -83,7 +83,7 @@ def quantile(
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
-    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.planning.quantiles import quantile as release_quantile
     from muhat.planning.shortcuts import COUNTED

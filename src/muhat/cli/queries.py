@@ -107,7 +107,7 @@ def queries(
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
-    With --engine spark FILES are Parquet paths, or one table that Spark knows by its name.
+    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.data.categories import categories_of
     from muhat.ledger import approved

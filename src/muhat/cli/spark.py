@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import click
 
 from muhat.cli.options import data_from, delimiter_option
+from muhat.data.files import delimiter_from
 from muhat.errors import InvalidInput
 
 SETTINGS = {
@@ -55,8 +57,24 @@ class Engine:
                     raise InvalidInput(f"{option} is for Spark: add --engine spark.")
             yield data_from(files, self.delimiter)
             return
+        if "-" in files:
+            raise InvalidInput("- is standard input of this machine: leave --engine spark out.")
         with _session(self.master, self.conf) as session:
-            yield _table(session, files, self.table_format, self.materialize)
+            yield self._table(session, files)
+
+    def _table(self, session: Any, files: tuple[str, ...]) -> Any:
+        if len(set(files)) < len(files):
+            raise InvalidInput("a table is named twice: every record must be read once.")
+        named = self.table_format is None and all(map(is_csv, files))
+        if named or (self.table_format or "").lower() == "csv":
+            from muhat.data.spark_csv import spark_csv
+
+            tabs = "\t" if all(".tsv" in name.lower() for name in files) else ","
+            delimiter = delimiter_from("--delimiter", self.delimiter or tabs)
+            return spark_csv(session, files, delimiter=delimiter, materialize=self.materialize)
+        if self.delimiter is not None:
+            raise InvalidInput("--delimiter is for CSV files; add --format csv if they are.")
+        return _table(session, files, self.table_format, self.materialize)
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -120,6 +138,15 @@ def is_path(name: str) -> bool:
     return "/" in name or name.lower().endswith((".parquet", ".pq")) or os.path.exists(name)
 
 
+def is_csv(name: str) -> bool:
+    """Whether a name is that of a CSV file, plain or compressed.
+
+    >>> is_csv("people.csv"), is_csv("s3://bucket/people.tsv.gz"), is_csv("sales.people")
+    (True, True, False)
+    """
+    return re.search(r"\.[ct]sv(\.gz|\.bz2|\.zst)?$", name.lower()) is not None
+
+
 def answers(master: str) -> bool:
     """Whether something listens at one of the addresses of a URL; Spark would try for minutes.
 
@@ -153,8 +180,6 @@ def _table(
     from muhat.data.spark import spark_data
     from muhat.data.spark_quiet import quiet
 
-    if len(set(names)) < len(names):
-        raise InvalidInput("a table is named twice: every record must be read once.")
     frame = None
     try:
         with quiet(session):

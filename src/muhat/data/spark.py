@@ -35,10 +35,14 @@ MERGERS = 8
 
 @dataclass(frozen=True)
 class SparkData:
-    """A Spark DataFrame as `data`, pinned to rows that are written down if `rows` are given."""
+    """A Spark DataFrame as `data`, pinned to rows that are written down if `rows` are given.
+
+    With `reads_text` numbers may be in columns of text, as in CSV files.
+    """
 
     frame: Any
     rows: Numbered | None = None
+    reads_text: bool = False
 
     def __repr__(self) -> str:
         return "SparkData()"
@@ -84,6 +88,8 @@ def open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders = ()
             listed = list(frame.schema.fields)
             # The numbers of written rows are no column of theirs.
             fields = fields_of(listed if given.rows is None else listed[:-1], columns, dim)
+            if given.reads_text:
+                fields = [Field(field.name, "text", 1, is_text=True) for field in fields]
     except MuhatError:
         raise
     except Exception:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from muhat.data.arrow import batch_of
+from muhat.data.arrow import batch_of, is_text
 from muhat.data.base import Accumulates
 from muhat.data.columns import Batch
 from muhat.data.selection import Coders
 from muhat.data.states import Numbers, packed, unpacked
+from muhat.data.text_numbers import numbers_in
 
 SCHEMA = "state binary"
 """What a partition becomes: the state of its accumulator."""
@@ -63,6 +64,11 @@ class Pass:
         columns = [
             vectors(column, width) if width else column
             for column, width in zip(batch.columns, self.widths, strict=True)
+        ]
+        # Numbers in text, where they are asked for: that of CSV files.
+        columns = [
+            numbers_in(column) if coder is None and is_text(column.type) else column
+            for column, coder in zip(columns, self.coders, strict=True)
         ]
         return batch_of(columns, self.coders)
 
