@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,9 +72,76 @@ def test_a_release_of_groups_prints_and_survives_json():
         "standard_error",
         "lower",
         "upper",
+        "recorded",
     ]
     with pytest.raises(mh.InvalidInput):
         mh.GroupRelease.from_json("{}")
+
+
+def gaps(n=4000):
+    """Ages, of which a third is missing in the north and nearly all in the south."""
+    data = people(n)
+    index = np.arange(n)
+    data["age"][(data["region"] == "north") & (index % 3 == 0)] = np.nan
+    data["age"][(data["region"] == "south") & (index % 100 > 0)] = np.nan
+    return data
+
+
+@pytest.mark.parametrize("promise", [PROMISE, mh.PureDP(epsilon=1)], ids=str)
+def test_missing_values_are_left_out_of_their_group(promise):
+    data = gaps()
+    release = mh.mean(data, domain=BOUNDS, privacy=promise, by="region", groups=GROUPS)
+    assert release.missing == "drop"
+    for place, group in enumerate(GROUPS):
+        chosen = data["age"][data["region"] == group]
+        kept = chosen[np.isfinite(chosen)]
+        # Six standard errors of normal noise and 20 of Laplace noise: a false alarm in 10^8.
+        assert abs(release.recorded[place, 0] - len(kept)) < 20 * release.recorded_error[place, 0]
+        if group == "north":
+            far = 20 * release[group].standard_error[0]
+            assert abs(float(release[group]) - kept.mean()) < far
+    assert "Missing values are left out" in repr(release)
+    assert "Missing values are left out" in release._repr_html_()
+    assert all(one["missing"] == "drop" for one in release.to_dict()["releases"])
+
+
+@pytest.mark.parametrize("missing", ["drop", "center", "none"])
+def test_an_empty_group_says_too_few_and_not_a_bound(missing):
+    """20 releases: the noisy number of none passes five deviations with probability 3e-7."""
+    for _ in range(20):
+        release = mh.mean(
+            people(), domain=BOUNDS, privacy=PROMISE, by="region", groups=GROUPS, missing=missing
+        )
+        assert release.too_few[:, 0].tolist() == [False, False, True]
+        (line,) = [line for line in repr(release).splitlines() if line.startswith("empty")]
+        assert "too few" in line
+        assert "100" not in line.replace("± ", "")
+        assert "Too few" in release._repr_html_()
+
+
+def test_groups_of_one_release_have_one_rule():
+    release = mh.mean(people(), domain=BOUNDS, privacy=PROMISE, by="region", groups=GROUPS)
+    other = replace(release.releases[0], missing="center")
+    with pytest.raises(mh.InvalidInput, match="one rule"):
+        replace(release, releases=(other, *release.releases[1:]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", [mh.ZCDP(rho=0.05), mh.PureDP(epsilon=0.3)], ids=str)
+def test_intervals_of_groups_cover_the_mean_of_the_recorded_values(promise):
+    """600 releases of two groups: 5.5 standard errors of 95 %, a false alarm below 4e-8 each."""
+    data = gaps(2000)
+    groups = GROUPS[:2]
+    truth = [np.nanmean(data["age"][data["region"] == group]) for group in groups]
+    held, short = np.zeros(2), np.zeros(2)
+    for _ in range(600):
+        release = mh.mean(data, domain=BOUNDS, privacy=promise, by="region", groups=groups)
+        for count, confidence in ((held, 0.95), (short, 0.7)):
+            lower, upper = release.interval(confidence)
+            count += (lower[:, 0] <= truth) & (truth <= upper[:, 0])
+    allowed = 0.95 - 5.5 * math.sqrt(0.95 * 0.05 / 600)
+    assert (held / 600 >= allowed).all()
+    assert short[0] / 600 < allowed
 
 
 @pytest.mark.parametrize(

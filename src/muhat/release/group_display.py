@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from muhat._text import joined
 from muhat.release.display import (
+    MISSING,
     caution_lines,
     page,
     rounded,
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
 
 NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, so no certificate."
 
+TOO_FEW = "too few"
+
+TOO_FEW_NOTE = (
+    "Too few: the noisy number of values is less than five of its standard errors, so that no "
+    "mean is printed."
+)
+
 
 def release_text(release: GroupRelease) -> str:
     """Means of groups for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return joined([*lines, *release_notes(release)])
+    return "\n".join([*lines, *release_notes(release)])
 
 
 def release_html(release: GroupRelease) -> str:
@@ -32,8 +40,13 @@ def release_html(release: GroupRelease) -> str:
 
 
 def release_notes(release: GroupRelease) -> list[str]:
-    """How the means were made."""
-    return [*caution_lines(release.cost, None), NOTE]
+    """What became of missing values, and how good the means are."""
+    lines = caution_lines(release.cost, None)
+    if release.missing is not None:
+        lines.append(MISSING[release.missing].format("mean"))
+    if release.too_few.any():
+        lines.append(TOO_FEW_NOTE)
+    return [*lines, NOTE]
 
 
 def release_title(release: GroupRelease) -> str:
@@ -43,8 +56,14 @@ def release_title(release: GroupRelease) -> str:
 
 def release_rows(release: GroupRelease) -> list[list[str]]:
     """A header, then a line a group and column."""
-    rows = [[release.by, "column", "value", "standard error", "95 % interval"]]
-    for group, column, value, error, low, high in zip(*release.table().values(), strict=True):
-        interval = f"{rounded(low, error)} … {rounded(high, error)}"
-        rows.append([str(group), column, rounded(value, error), significant(error), interval])
+    counted = "records" if release.missing != "drop" else "recorded values"
+    rows = [[release.by, "column", "value", "standard error", "95 % interval", counted]]
+    columns = [*release.table().values(), release.recorded_error.ravel()]
+    for group, column, value, error, low, high, recorded, spread in zip(*columns, strict=True):
+        cells = [TOO_FEW, "", ""]
+        if math.isfinite(error):
+            interval = f"{rounded(low, error)} … {rounded(high, error)}"
+            cells = [rounded(value, error), significant(error), interval]
+        number = f"{rounded(max(recorded, 0.0), 10 * spread)} ± {significant(spread)}"
+        rows.append([str(group), column, *cells, number])
     return shortened(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,12 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.reading import read_json
+from muhat.release.recorded import Recorded
 from muhat.release.release import Release
 
 Floats = NDArray[np.float64]
 
-SCHEMA = "muhat.groups/1"
+SCHEMA = "muhat.groups/2"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,8 +45,10 @@ class GroupRelease:
             raise InvalidInput("a release of groups names a column and its categories.")
         if {release.columns for release in self.releases} != {self.columns}:
             raise InvalidInput("all groups have the means of the same columns.")
-        if any(release.noise is None for release in self.releases):
-            raise InvalidInput("the mean of every group has an error that is known.")
+        if any(one.noise is None or one.recorded is None for one in self.releases):
+            raise InvalidInput("the mean of every group has an error and a number of values.")
+        if len({release.missing for release in self.releases}) > 1:
+            raise InvalidInput("all groups have one rule for missing values.")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,8 +61,34 @@ class GroupRelease:
         return self.releases[0].cost
 
     @property
+    def missing(self) -> str | None:
+        """The rule for missing values that was used."""
+        return self.releases[0].missing
+
+    @property
+    def recorded(self) -> Floats:
+        """The noisy numbers of values that the means are of, of shape (groups, d)."""
+        return self._recorded(lambda recorded: recorded.value)
+
+    @property
+    def recorded_error(self) -> Floats:
+        """The standard deviations of `recorded`, of shape (groups, d)."""
+        return self._recorded(lambda recorded: recorded.standard_error)
+
+    def _recorded(self, part: Callable[[Recorded], Floats]) -> Floats:
+        width = (len(self.columns),)
+        known = [release.recorded for release in self.releases]
+        # Where nothing is missing one number stands for all columns.
+        return np.array([np.broadcast_to(part(one), width) for one in known if one is not None])
+
+    @property
+    def too_few(self) -> NDArray[np.bool_]:
+        """Where the noisy number of values is no divisor, of shape (groups, d)."""
+        return ~np.isfinite(self.standard_error)
+
+    @property
     def value(self) -> Floats:
-        """The means, of shape (groups, d)."""
+        """The means, of shape (groups, d); not-a-number where no values can be told from none."""
         return np.array([release.value for release in self.releases])
 
     @property
@@ -83,7 +112,7 @@ class GroupRelease:
         lower, upper = self.interval(confidence)
         width = len(self.columns)
         return {
-            unlike(self.by, ("column", *COLUMNS)): np.repeat(
+            unlike(self.by, ("column", *COLUMNS, "recorded")): np.repeat(
                 np.array(self.groups, dtype=object), width
             ),
             "column": np.tile(np.array(self.columns, dtype=object), len(self.groups)),
@@ -91,6 +120,7 @@ class GroupRelease:
             "standard_error": self.standard_error.ravel(),
             "lower": lower.ravel(),
             "upper": upper.ravel(),
+            "recorded": self.recorded.ravel(),
         }
 
     def __getitem__(self, group: str | int | float | bool) -> Release:
