@@ -104,10 +104,13 @@ def account(folder, name, *, releases=1000, file="budget.db"):
 
 
 def masked(release):
-    """All that is shown but for what noise has been added to: value, ball, and which steps."""
+    """All that is shown but for what noise has been added to: values, counts, ball, steps."""
     fields = json.loads(release.to_json())
     for noisy in ("value", "standard_error", "interval", "noise", "domain", "ledger_head"):
         fields.pop(noisy)
+    # Some paths have a shell that may be shrunk, and papers' methods count nothing outside.
+    fields.pop("unshrunk", None)
+    fields.pop("outside", None)
     fields["assumptions"] = [
         line for line in fields["assumptions"] if not line.startswith("the steps taken")
     ]

@@ -190,8 +190,9 @@ class Release:
             )
         if self.domain_is_learnt:
             raise InvalidInput(
-                "the domain was learnt from these records, so it bounds no independent draws; "
-                'use target="empirical".'
+                "the set was learnt from these records and leaves some of them outside, so it says "
+                "nothing about a population. Bound the records by mh.Box or mh.Ball for that; "
+                'target="empirical" is about the clipped records.'
             )
         if self.contributions > 1:
             raise InvalidInput(
