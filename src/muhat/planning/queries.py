@@ -24,6 +24,7 @@ from muhat.planning.task import check_promise
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.query_table import Attributes
 from muhat.workloads import Workload
+from muhat.workloads.absent import factorize_with_absent
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.identity import Identity
@@ -92,9 +93,7 @@ def plan_queries(
             Protection.of(privacy, relation, contributions, pure=LAWS[law].is_pure),
             absent=absent,
         )
-        for law, factorization in _candidates(
-            workload, p, Neighbors.ADD_REMOVE if absent else relation, privacy, tol
-        )
+        for law, factorization in _candidates(workload, p, relation, privacy, tol, absent)
     ]
     # The certificate is about complete data, where records are replaced.
     floor = _factorized(workload, p, relation, tol).floor
@@ -121,13 +120,19 @@ def plan_queries(
 
 
 def _candidates(
-    workload: Workload, p: float, neighbors: Neighbors, privacy: Privacy, tol: float
+    workload: Workload,
+    p: float,
+    neighbors: Neighbors,
+    privacy: Privacy,
+    tol: float,
+    absent: bool,
 ) -> list[tuple[str, Factorization]]:
     """The laws and strategies that compete: one for normal noise, two for pure noise.
 
-    Whatever the number of cells, pure noise may win: one person moves few of them.
+    Whatever the number of cells, pure noise may win: one person moves few of them. Where replaced
+    records may be `absent`, strategies for adding and removing them serve, and one of their own.
     """
-    best = _factorized(workload, p, neighbors, tol)
+    best = _factorized(workload, p, Neighbors.ADD_REMOVE if absent else neighbors, tol)
     kinds = kinds_of_noise(privacy, 1)
     if needs_normal_noise(best):
         kinds = kinds[:1]
@@ -137,13 +142,20 @@ def _candidates(
         small = workload.shape[1] <= LARGEST_IDENTITY
         if pure and small and not isinstance(best.strategy, Identity):
             found.append(("laplace", _on_every_cell(best)))
-    return found
+    own = _factorized_with_absent(workload, p, tol) if absent and False in kinds else None
+    return found if own is None else [*found, ("normal", own)]
 
 
 @lru_cache(maxsize=16)
 def _factorized(workload: Workload, p: float, neighbors: Neighbors, tol: float) -> Factorization:
     """Solved once for all promises."""
     return factorize(workload, p=p, neighbors=neighbors, tol=tol)
+
+
+@lru_cache(maxsize=16)
+def _factorized_with_absent(workload: Workload, p: float, tol: float) -> Factorization | None:
+    """Solved once for all promises."""
+    return factorize_with_absent(workload, p, tol)
 
 
 def _on_every_cell(best: Factorization) -> Factorization:
