@@ -91,7 +91,9 @@ def plan_notes(plan: Plan) -> list[str]:
     lines = [] if plan.is_ratio and plan.n is None else certificate_lines(plan.certificate)
     if plan.alternatives:
         others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
-        lines.append(f"Other mechanisms would have had the error: {others}.")
+        # Beyond p = 2 errors are rounded up, or bounds.
+        size = "the error" if plan.p == 2 else "an error of at most"
+        lines.append(f"Other mechanisms would have had {size}: {others}.")
     if plan.projected_error is not None and plan.spread is not None:
         plain, _ = plan.spread.root_mean_square(2)
         if plan.projected_error < 0.95 * plain:

@@ -150,7 +150,8 @@ def draw_certificate(
     ]
     for place, (_, size, colour) in enumerate(reversed(bars)):
         axes.barh(place, size, color=colour, height=0.6)
-        axes.annotate(f" {size:.3g}", (size, place), va="center", fontsize="small", color=INK)
+        sign = "≤ " if colour == NOISE and certificate.method == "bound" else ""
+        axes.annotate(f" {sign}{size:.3g}", (size, place), va="center", fontsize="small", color=INK)
     axes.set_yticks(range(len(bars)), [label for label, _, _ in reversed(bars)])
     axes.set_xlim(0, 1.2 * max(size for _, size, _ in bars))
     axes.set_xlabel(certificate.metric)

@@ -113,10 +113,17 @@ def plan_queries(
         )
         for recipe in found
     ]
-    best, *others = sorted(plans, key=lambda plan: plan.expected_error)
+    best, *others = _ranked(plans)
     return replace(
         best, alternatives=tuple((plan.mechanism, plan.expected_error) for plan in others)
     )
+
+
+def _ranked(plans: list[QueryPlan]) -> list[QueryPlan]:
+    """The plans by their errors; by bounds for all, if only a bound is known for any of them."""
+    if any(plan.expected_error_method == "bound" for plan in plans):
+        return sorted(plans, key=lambda plan: plan.noise.bound(plan.p))
+    return sorted(plans, key=lambda plan: plan.expected_error)
 
 
 def _candidates(

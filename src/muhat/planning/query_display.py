@@ -61,5 +61,7 @@ def plan_notes(plan: QueryPlan) -> list[str]:
     lines = certificate_lines(plan.certificate)
     if plan.alternatives:
         others = ", ".join(f"{name} {error:.4g}" for name, error in plan.alternatives)
-        lines.append(f"Other mechanisms would have had the error: {others}.")
+        # Beyond p = 2 errors are rounded up, or bounds.
+        size = "the error" if plan.p == 2 else "an error of at most"
+        lines.append(f"Other mechanisms would have had {size}: {others}.")
     return [*lines, "Assumed: " + "; ".join(plan.assumptions) + "."]

@@ -105,7 +105,7 @@ def carry_out(plan: QueryPlan, counts: Counts, approval: Approval | None) -> Que
         plan = replace(plan, n=total)
     # Whatever can fail without the data fails before the charge.
     certificate, digest = plan.certificate, plan.digest
-    noise = replace(plan.noise, sums=plan.recipe.laplace_sums())
+    noise = plan.noise
     weights = total_weights(plan.workload) if "drop" in counts.rules else None
     of_total = None if weights is None else _total_noise(plan, weights)
     if not math.isfinite(certificate.error):

@@ -84,6 +84,7 @@ class QueryPlan:
             self.factorization.is_diagonal,
             self.recipe.decoder,
             self.recipe.unit,
+            self.recipe.laplace_sums(),
         )
 
     @cached_property

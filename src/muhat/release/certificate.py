@@ -48,9 +48,14 @@ class Certificate:
         ]
         return self.error / max(known) if known else None
 
+    @property
+    def written_error(self) -> str:
+        """The error as it is printed: a bound on it says that it is one."""
+        return f"{'at most ' if self.method == 'bound' else ''}{self.error:.4g}"
+
     def describe(self) -> str:
         """The certificate in sentences."""
-        lines = [f"{_capital(self.metric)}: {self.error:.4g}."]
+        lines = [f"{_capital(self.metric)}: {self.written_error}."]
         lines += [bound.sentence() for bound in self.strongest()]
         lines.append(self.verdict())
         return "\n".join(lines)

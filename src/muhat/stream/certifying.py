@@ -13,6 +13,7 @@ from muhat._text import joined
 from muhat.domains import Box
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
+from muhat.noise.error import moment_bound
 from muhat.noise.law import absolute_moment
 from muhat.privacy import cautions
 from muhat.release.certificate import Certificate
@@ -52,15 +53,10 @@ def certify(plan: StreamPlan) -> Certificate:
 
 
 def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str]:
-    """(E‖z‖_p²)^½ of correlated normals: exact at p = 2, else the least of its upper bounds.
-
-    For every q ≤ p, q ≥ 2: ‖z‖_p ≤ ‖z‖_q, and (E‖z‖_q²)^½ ≤ (E‖z‖_q^q)^{1/q} = m_q·‖σ‖_q. Finite
-    p takes q = p, and p = ∞ the best of several q.
-    """
+    """(E‖z‖_p²)^½ of correlated normals: exact at p = 2, else an upper bound."""
     if p == 2:
         return float(np.sqrt(np.sum(spread**2))), "exact"
-    orders = [p] if not math.isinf(p) else [2.0 * k for k in range(1, 41)]
-    return min(absolute_moment(q) * float(p_norm(spread, q)) for q in orders), "bound"
+    return moment_bound(spread, p, absolute_moment), "bound"
 
 
 def _body_floor(plan: StreamPlan) -> float:
