@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from muhat.errors import InvalidInput
@@ -17,6 +18,9 @@ from muhat.ledger.balance import Balance
 from muhat.ledger.converting import cost
 from muhat.ledger.records import ChainBroken, Entry, Genesis, Head
 from muhat.privacy import from_dict
+
+OTHER_ROUNDING = 1 - Fraction(1, 10**12)
+"""Another version may have rounded what it charged by a unit in the last place less."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,11 @@ def _check_follows(entry: Entry, head: Head, genesis: Genesis) -> None:
 def _is_converted(entry: Entry, genesis: Genesis) -> bool:
     """Whether an entry about another unit was charged what group privacy asks for."""
     try:
-        asked = cost(from_dict(entry.promise), entry.unit, genesis.budget.kind, genesis.unit)
+        asked, _ = cost(from_dict(entry.promise), entry.unit, genesis.budget.kind, genesis.unit)
     except InvalidInput:
         return False
-    return (entry.charged, entry.conversion) == asked
+    pairs = zip(entry.charged.amounts, asked.amounts, strict=True)
+    return all(charged >= amount * OTHER_ROUNDING for charged, amount in pairs)
 
 
 def _too_short(count: int, expected: int) -> str:
