@@ -89,17 +89,17 @@ def test_rounds_end_in_a_release_of_a_learnt_ball(rounds):
     assert again.value.tolist() == release.value.tolist()
 
 
-def residual(release: mh.Release, last: Protocol, people: np.ndarray) -> float:
-    """χ² of the noise about the mean of the clipped records, at the best weight of the shell."""
-    state = State.from_dict(last.learnt[-1]["next"])
-    moved = people - np.array(state.center)
+def clipped_mean(release: mh.Release, people: np.ndarray) -> np.ndarray:
+    """Of the records, clipped to the last ball."""
+    moved = people - release.domain.center
     length = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-300)
-    inner, outer = (np.minimum(1, r / length) for r in (min(state.radius, state.high), state.high))
-    ball = (moved * inner).mean(axis=0) + np.array(state.center)
-    shell = (moved * (outer - inner)).mean(axis=0)
-    left = release.value - ball
-    weight = np.clip(left @ shell / max(shell @ shell, 1e-300), 0, 1)
-    return float(np.sum(((left - weight * shell) / release.standard_error) ** 2))
+    return release.domain.center + (moved * np.minimum(1, release.domain.radius / length)).mean(0)
+
+
+def residual(release: mh.Release, people: np.ndarray) -> float:
+    """χ² of the noise about the mean of the clipped records."""
+    middle = release.value if release.unshrunk is None else release.unshrunk
+    return float(np.sum(((middle - clipped_mean(release, people)) / release.standard_error) ** 2))
 
 
 LARGEST = 33.0
@@ -107,10 +107,26 @@ LARGEST = 33.0
 
 
 def test_the_error_is_the_noise_that_the_release_states(rounds, people):
+    release = rounds[-1]
+    assert residual(release, people) < LARGEST
+    moved = 12 * release.standard_error
+    unshrunk = None if release.unshrunk is None else release.unshrunk + moved
+    assert residual(replace(release, value=release.value + moved, unshrunk=unshrunk), people) > 33
+
+
+def test_people_outside_the_last_ball_are_counted_for_a_part_of_what_is_left(rounds, people):
+    """Within seven standard errors; the 95 % interval is a little over two of them each way."""
     *_, last, release = rounds
-    assert residual(release, last, people) < LARGEST
-    far = replace(release, value=release.value + 12 * release.standard_error)
-    assert residual(far, last, people) > LARGEST
+    count = last.randomizer.parts[-1]
+    assert count.encoding.cuts == (release.domain.radius,)
+    share = float(count.noise.allowance.share / last.randomizer.share)
+    assert share == pytest.approx(0.05, rel=0.1)
+    length = np.linalg.norm(people - release.domain.center, axis=1)
+    truth = int((length > release.domain.radius).sum())
+    error = count.variance(len(people)) ** 0.5 / count.encoding.scale / 2
+    assert abs(release.outside.value - truth) < 7 * error
+    assert release.outside.records == len(people)
+    assert "records lie outside" in repr(release)
 
 
 def test_weights_and_names_are_those_asked_for(people):
@@ -157,7 +173,7 @@ class Shares(ChainRounds):
         return self._spend(share, inner)
 
     def _counts(self, center, cuts, share):
-        assert len(cuts) in (15, 31, 63)
+        assert len(cuts) in (1, 15, 31, 63)
         assert (np.diff(cuts) >= 0).all()
         return self._spend(share, cuts[0])
 
@@ -400,7 +416,7 @@ def test_records_of_any_shape_have_an_error_of_the_stated_size(name):
     assert sum(each.randomizer.share for each in described) == 1
     last = described[-1]
     center = np.array(State.from_dict(last.learnt[-1]["next"]).center)
-    assert residual(release, last, np.where(np.isfinite(records), records, center)) < LARGEST
+    assert residual(release, np.where(np.isfinite(records), records, center)) < LARGEST
 
 
 # Without noise, the rounds find the ball that they should.
@@ -486,3 +502,53 @@ def test_people_far_outside_on_one_side_make_the_centre_move():
     state, _ = exact_run(ChainSchedule(1e4, (1.0,) * 3, 20_000, PROMISE), records)
     assert np.linalg.norm(state.center) < 3
     assert 80 < state.high < 100
+
+
+def columns(n: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(11)
+    few, some = generator.random(n), generator.normal(0, 1, n)
+    return {
+        "normal": 10 + some,
+        "zeros and exponentials": np.where(few < 0.8, 0.0, generator.exponential(50, n)),
+        "one in a hundred at 90": np.where(few < 0.01, 90.0, 0.0),
+        "lognormal": np.exp(1.2 * some),
+        "two scales": np.where(few < 0.05, 1000.0, 1.0) * some,
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", columns(1))
+def test_what_is_said_about_records_of_every_shape_holds(name):
+    """20 chains: nine misses or more of 95 % statements have a chance of 3e-7."""
+    n, missed, miscounted = 1_500, 0, 0
+    records = columns(n)[name][:, None]
+    protocol = planned(domain=mh.Reals(1, 1e4), n=n, privacy=mh.ApproxDP(epsilon=3.0, delta=1e-6))
+    for _ in range(20):
+        release = protocols.simulate(protocol, records)
+        (low, high), outside = release.interval(), release.outside
+        target = clipped_mean(release, records)[0]
+        beyond = int((np.abs(records - release.domain.center) > release.domain.radius).sum())
+        missed += not low[0] <= target <= high[0]
+        miscounted += not outside.lower <= beyond <= outside.upper
+        assert outside.is_small or "(clipped)" in repr(release)
+    assert missed <= 8
+    assert miscounted <= 8
+
+
+@pytest.mark.slow
+def test_intervals_are_about_the_mean_before_the_shell_was_shrunk():
+    """A few people pull one of many coordinates, and the rest of the shell is noise.
+
+    χ² with 24 degrees of freedom exceeds 90 with a probability of 1e-9.
+    """
+    records = np.random.default_rng(1).standard_normal((1_200, 24))
+    records[:40, 0] += 40
+    promise = mh.ApproxDP(epsilon=8.0, delta=1e-6)
+    protocol = planned(domain=mh.Reals(24, 1e3), n=1_200, privacy=promise)
+    release = protocols.simulate(protocol, records)
+    low, high = release.interval()
+    assert release.unshrunk is not None
+    assert (low + high) / 2 == pytest.approx(release.unshrunk)
+    assert ((low <= release.value) & (release.value <= high)).all()
+    assert residual(release, records) < 90
+    assert residual(replace(release, unshrunk=release.domain.center), records) > 90

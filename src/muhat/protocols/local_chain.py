@@ -121,6 +121,7 @@ class LocalChain:
             neighbors=Neighbors.SUBSTITUTE,
             n=users,
             contributions=1,
+            missing="center",
             domain=Ball(place.radius, dim=self.domain.dim, center=np.array(place.center)),
             noise=own.used,
             certificate=None,

@@ -218,6 +218,7 @@ class LocalThreeRounds:
             neighbors=Neighbors.SUBSTITUTE,
             n=users,
             contributions=1,
+            missing="center",
             domain=Ball(radius, dim=self.domain.dim, center=np.array(center)),
             noise=own.used,
             certificate=None,

@@ -82,6 +82,7 @@ class OneRoundMean(ABC):
             neighbors=Neighbors.SUBSTITUTE,
             n=users,
             contributions=1,
+            missing="center",
             domain=self.domain,
             noise=own.used,
             certificate=self.certificate(randomizer, users),

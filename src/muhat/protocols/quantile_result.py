@@ -195,8 +195,8 @@ class CountedQuantiles:
             value = shown(self.grid, values[index])
             rows.append([f"{fraction:g}", value, f"± {errors[index]:,}", ends])
         title = f"Private quantiles of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
-        said = caution_lines(self.privacy, self.n)
-        return joined([title, "", *table(rows), *([""] if said else []), *said])
+        notes = [*caution_lines(self.privacy, self.n), MISSING]
+        return joined([title, "", *table(rows), "", *notes])
 
     @cached_property
     def _ranks(self) -> list[int]:
@@ -209,6 +209,11 @@ class CountedQuantiles:
         numbers = np.array(values, np.float64)
         return numbers[:, None] if isinstance(self.q, tuple) else numbers
 
+
+MISSING = (
+    "A missing value counts as the middle of the bounds: only people who have one should answer."
+)
+"""What became of missing values, under every table."""
 
 FOLLOWED = (
     "people follow the protocol: a false message can move a quantile further than a false record"

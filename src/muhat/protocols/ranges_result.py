@@ -18,6 +18,7 @@ from muhat._text import joined
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.equal_cells import EqualCells, read_cells
+from muhat.protocols.quantile_result import MISSING
 from muhat.protocols.randomizer import Floats
 from muhat.protocols.range_spreads import RangeSpread, reach, read_spread
 from muhat.release.display import (
@@ -219,6 +220,7 @@ class CountedRanges:
         several = f"{self._together} cells a line. " if self._together > 1 else ""
         return [
             *caution_lines(self.privacy, self.n),
+            MISSING,
             f"{several}Ranges have errors of their own: result.between(low, high).",
         ]
 

@@ -6,7 +6,7 @@
     last    a last radius that leaves few people outside
     pull, aside    if people are far outside on one side: a ball whose centre moves towards them
     mean    the mean of the last ball, with all of the promise that is left; what lies between its
-            inner and its outer radius is shrunk where it is noise
+            inner and its outer radius is shrunk where it is noise. And how many are outside
 
 Everybody takes part in every round, and rounds share the promise. The three-round estimator of
 Huang, Liang and Yi (2021, Theorem 8) made practical; what it learns, and how, is close to what a
@@ -34,6 +34,7 @@ from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.aims import read_numbers
 from muhat.protocols.cut_counts import CutCounts
+from muhat.protocols.cut_encoding import CutEncoding
 from muhat.protocols.joint_randomizer import JointRandomizer
 from muhat.protocols.one_round import (
     FOLLOWED,
@@ -47,6 +48,7 @@ from muhat.protocols.one_round import (
 )
 from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizer import Bytes, Floats
+from muhat.protocols.range_spreads import reach as range_reach
 from muhat.protocols.share_randomizer import ShareRandomizer
 from muhat.protocols.shuffle_chain_rounds import ChainRounds
 from muhat.protocols.shuffle_chain_schedule import ChainSchedule
@@ -58,6 +60,7 @@ from muhat.protocols.shuffle_chain_state import (
     after_pull,
 )
 from muhat.protocols.shuffle_mean import HONEST_SHARE, TRUSTED, approximate
+from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -70,7 +73,7 @@ _ASKED: dict[str, set[tuple[str, ...]]] = {
     "last": {("cuts",)},
     "pull": {("shell",), ("shell", "cuts")},
     "aside": {("cuts",)},
-    "mean": {("domain",), ("domain", "shell")},
+    "mean": {("domain", "cuts"), ("domain", "shell", "cuts")},
 }
 """The parts that a round has."""
 
@@ -122,7 +125,8 @@ class ShuffleChain:
         schedule, state = self.schedule, self._state(protocol)
         parts = list(joint.split(received.payloads))
         kinds = tuple(part.encoding.kind for part in joint.parts)
-        if kinds not in _ASKED[state.stage] or len(state.center) != joint.record_dim:
+        ends = state.stage == "mean" and _cuts(joint.parts[-1]) != (state.high,)
+        if kinds not in _ASKED[state.stage] or len(state.center) != joint.record_dim or ends:
             raise InvalidInput("the round asks for something else than what has been learnt.")
         if state.stage == "mean":
             return self._release(protocol, state, parts, received.users)
@@ -170,10 +174,12 @@ class ShuffleChain:
         lengths = np.array(self.lengths)
         asked, payloads = parts[0]
         value, covariance = asked.mean_of(asked.totals(payloads), users), asked.covariance(users)
-        for beyond, shares in parts[1:]:
-            outside = beyond.mean_of(beyond.totals(shares), users)
+        unshrunk = None
+        for beyond, shares in parts[1:-1]:
+            shell = beyond.mean_of(beyond.totals(shares), users)
             scales: Floats = np.sqrt(np.diag(beyond.covariance(users)))
-            value = value + shrunk(outside, float(scales.max())) / lengths
+            unshrunk = value + shell / lengths
+            value = value + shrunk(shell, float(scales.max())) / lengths
             covariance = covariance + np.diag((scales / lengths) ** 2)
         return Release(
             statistic="mean",
@@ -184,12 +190,15 @@ class ShuffleChain:
             neighbors=Neighbors.SUBSTITUTE,
             n=users,
             contributions=1,
+            missing="center",
             domain=around(np.array(state.center), state.high, lengths),
             noise=normal_spread(covariance),
             certificate=None,
             assumptions=(*self._assumptions(), *turnout(protocol, users), _rounds(protocol)),
             plan_digest=protocol.digest,
             ledger_head=None,
+            outside=_outside(*parts[-1]),
+            unshrunk=unshrunk,
         )
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -197,7 +206,8 @@ class ShuffleChain:
             *TRUSTED,
             "errors are about the records clipped to the last ball, which is learnt privately, a "
             "missing value counting as its centre",
-            "what lies beyond an inner radius may count with a smaller weight, if it is noise",
+            "what lies beyond an inner radius may count with a smaller weight in the value, if it "
+            "is noise; intervals are about the mean without that",
             f"values beyond ±{self.domain.magnitude:g} may be clipped to that",
             FOLLOWED,
             NORMAL,
@@ -273,6 +283,18 @@ def _spent(protocol: Protocol) -> Fraction:
     assert isinstance(joint, JointRandomizer)
     before = sum((Fraction(entry["share"]) for entry in protocol.learnt), Fraction(0))
     return before + joint.share
+
+
+def _cuts(asked: ShareRandomizer) -> tuple[float, ...]:
+    """Where people are counted; nowhere if something else is asked."""
+    return asked.encoding.cuts if isinstance(asked.encoding, CutEncoding) else ()
+
+
+def _outside(asked: ShareRandomizer, payloads: Bytes) -> Outside:
+    """How many people are not in the last ball."""
+    counts = CutCounts.of(asked, payloads)
+    reach = float(range_reach(asked.noise.law, CONFIDENCE, counts.errors)[-1])
+    return Outside.of(counts.people - float(counts.below[-1]), reach, counts.people)
 
 
 def _rounds(protocol: Protocol) -> str:

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from muhat.mechanisms.sharing import around
+from muhat.mechanisms.sharing import around, short_fraction
 from muhat.protocols.allowance import Allowance
 from muhat.protocols.cut_encoding import Radius
 from muhat.protocols.joint_randomizer import JointRandomizer
 from muhat.protocols.share_randomizer import ShareRandomizer
-from muhat.protocols.shuffle_chain_schedule import PULL_SHARE, ChainSchedule
+from muhat.protocols.shuffle_chain_schedule import OUTSIDE_PART, PULL_SHARE, ChainSchedule
 from muhat.protocols.shuffle_chain_state import State
 
 
@@ -62,13 +62,18 @@ class ChainRounds:
         return self._counts(state.center, cuts, schedule.near_share)
 
     def _last_mean(self, state: State, left: Fraction) -> list[ShareRandomizer]:
-        """With all that is left: the ball within, and what lies between it and the last radius."""
+        """With all that is left: the ball within, what lies between it and the last radius, and
+        how many people are outside that."""
+        for_count = short_fraction(float(left) * OUTSIDE_PART)
+        outside = self._counts(state.center, (state.high,), for_count)
+        left -= for_count
         share = self.schedule.shell_share(state.radius, state.high, left)
         if share is None:
-            return [self._mean(state.center, state.high, left)]
+            return [self._mean(state.center, state.high, left), outside]
         return [
             self._mean(state.center, state.radius, left - share),
             self._shell(state.center, state.radius, state.high, share),
+            outside,
         ]
 
     def _mean(self, center: Sequence[float], radius: float, share: Fraction) -> ShareRandomizer:

@@ -42,6 +42,9 @@ agree so well that radii must be told apart finely."""
 
 PULL_SHARE = Fraction(1, 50)
 
+OUTSIDE_PART = 0.05
+"""Of what is left for the mean, for the number of people outside the last ball."""
+
 LEAN, LEAN_MANY = math.sqrt(0.5), math.sqrt(0.3)
 """The shell is given such a part of what would be best if all of it were needed."""
 
