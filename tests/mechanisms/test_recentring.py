@@ -257,6 +257,15 @@ def test_a_far_group_is_seen_and_a_radius_close_by_is_kept_without_one() -> None
     assert steps_of(2.0) == 97
 
 
+@pytest.mark.parametrize("n", [500, 4000, 100_000])
+@pytest.mark.parametrize("dim", [1, 8, 32, 256])
+def test_one_record_in_twenty_is_four_deviations_beyond_what_may_be_lost(n: int, dim: int) -> None:
+    last = schedule_for(dim, n, mh.ZCDP(rho=0.5)).last
+    noise = 1 / last.sharing.step_strength(float(last.each_share))
+    if n / 20 >= 2 * last._group and float(last.each_share) < 0.035:
+        assert n / 20 - last.beyond_far >= 3.99 * noise
+
+
 def test_the_least_number_of_records_is_just_enough() -> None:
     for promise in (*PROMISES, mh.PureDP(epsilon=1)):
         for dim in (1, 8, 300):

@@ -86,11 +86,14 @@ class LastRadius:
 
     @cached_property
     def each_share(self) -> Fraction:
-        """Of a comparison far outside: its noise reaches a group's size in four deviations.
+        """Of a comparison far outside: its noise reaches a group's size in 2.75 deviations.
 
-        A group twice that size must be seen by every one of up to twelve comparisons.
+        In up to four if it takes that many for one record in twenty to be seen by every one of up
+        to twelve comparisons.
         """
-        return short_fraction(min(self.sharing.share_of(4 / self._group), MOST_EACH))
+        seen = self.sharing.n / 20 - self._group
+        deviations = 4.0 if seen <= self._group else max(4 * self._group / seen, 2.75)
+        return short_fraction(min(self.sharing.share_of(deviations / self._group), MOST_EACH))
 
     def far_share(self, places: int) -> Fraction:
         """Of a search far outside among so many places: each of its rounds is a comparison."""
