@@ -198,6 +198,7 @@ def test_a_ledger_written_before_units_is_one_about_single_records(tmp_path):
     assert ledger.verify().count == 2
     assert [entry.contributions for entry in ledger.entries()] == [None, None]
     assert [str(entry.unit) for entry in ledger.entries()] == ["1 record replaced"] * 2
+    assert "1 record replaced (not stated)" in run("ledger", "show", path).output
     assert path.read_bytes() == before
     with pytest.raises(InvalidInput, match="contributions must be 1"):
         charge(ledger, contributions=5)

@@ -35,3 +35,13 @@ def test_without_a_least_number_it_is_said_how_to_learn_the_error() -> None:
     text = described()
     assert counts(text)[0] == 100
     assert "unless a public n_min is given" in text
+
+
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_an_error_that_is_bounded_says_so(unbiased: bool) -> None:
+    domain = mh.Box([0, 0], [10, 1])
+    plain = described(domain=domain, unbiased=unbiased)
+    bounded = described(domain=domain, unbiased=unbiased, p=4)
+    heading = re.compile(r"number of records +error.* at most")
+    assert heading.search(bounded)
+    assert not heading.search(plain)

@@ -222,7 +222,7 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
             str(entry.id),
             entry.time[:16].replace("T", " "),
             f"{Balance.of(from_dict(entry.promise)):.6g}",
-            str(entry.unit),
+            str(entry.unit) + ("" if entry.contributions else " (not stated)"),
             f"{entry.charged:.6g}",
             entry.plan_digest[:8],
             entry.note[:200],

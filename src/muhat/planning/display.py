@@ -76,7 +76,9 @@ def plan_rows(plan: Plan) -> list[list[str]]:
             rows.append([name, significant(least), significant(most)])
         return shortened(rows)
     if plan.standard_error is None:
-        rows = [["number of records", "error at the worst mean"]]
+        # Beyond p = 2 the count's part is measured in ℓ₂.
+        limit = "" if plan.p == 2 else ", at most"
+        rows = [["number of records", f"error at the worst mean{limit}"]]
         for records in (100, 1_000, 10_000, 100_000, 1_000_000):
             rows.append([str(records), significant(plan.error_at(records))])
         return rows

@@ -44,7 +44,7 @@ def plan_errors(plan: SmoothPlan) -> list[list[str]]:
     """The error for numbers of records that there may be."""
     least = 100 if plan.n_min is None else plan.n_min
     counts = [least, *(count for count in COUNTS if count > least)]
-    rows = [["number of records", "error"]]
+    rows = [["number of records", "error" if plan.p == 2 else "error at most"]]
     return rows + [[str(count), significant(plan.error_at(count))] for count in counts]
 
 
