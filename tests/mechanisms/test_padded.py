@@ -17,8 +17,9 @@ from muhat.domains.lattice import BoxLattice
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import FAILURES
+from muhat.mechanisms.moment import Moment
 from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.padded import PaddedMean
 from muhat.mechanisms.padded_error import PLACING, ROUNDING, astray_bias, moved_part
 from muhat.mechanisms.padded_means import LOCATION_SHARES, PaddedMeans
 from muhat.mechanisms.recipe import Protection, Recipe

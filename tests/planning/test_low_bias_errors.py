@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t
+from scipy.stats import binom, t
 
 import muhat as mh
 from muhat.data import open_source
@@ -67,19 +67,33 @@ class Trials:
         self.rng = np.random.default_rng([seed, len(law)])
         self.errors = np.empty(0)
         self.noise = np.empty(0)
+        self.halves = np.empty((0, 2))
 
     def run(self, method: Any, trials: int) -> Trials:
         """Real runs of a method, as `release` has them after the charge."""
-        errors, noise = [], []
+        errors, noise, halves = [], [], []
         for _ in range(trials):
             rows = self.draw(self.rng, RECORDS) + self.mean
             found = method.run(open_source(rows, None, 1))
             errors.append(float(found.value[0]) - self.mean)
+            if found.error.tells(0.95):
+                population = found.error.half_widths(found.noise, 0.95, joint=False)
+                alone = found.noise.half_widths(0.95, joint=False)
+                halves.append((float(population[0]), float(alone[0])))
             if isinstance(method, PaddedMean):
                 clipped = np.clip(rows, found.ball.lower[0], found.ball.upper[0])
                 noise.append(float(found.value[0]) - clipped.mean())
         self.errors, self.noise = np.array(errors), np.array(noise)
+        self.halves = np.array(halves)
         return self
+
+    def misses(self, *, noise_alone: bool = False) -> int:
+        """How many 95 % intervals do not hold the mean of the population."""
+        return int((np.abs(self.errors) > self.halves[:, int(noise_alone)]).sum())
+
+    def misses_too_often(self) -> bool:
+        """More than intervals of 95 % do in one of 10^8 cases."""
+        return self.misses() > binom.isf(1e-8, len(self.errors), 0.05)
 
     @property
     def bias(self) -> float:
@@ -129,12 +143,15 @@ def at_bias(plan: mh.LowBiasPlan, bias: float = 0.05) -> PaddedMean:
 def check_clipped(kind: str, trials: int) -> None:
     plan = clipped_plan(kind)
     mean = 137.3 if kind.endswith("learnt") else 0.9
-    noises = []
+    noises, missed, runs = [], 0, 0
     for law in LAWS:
         for method in (plan.method, at_bias(plan))[trials == FEW :]:
             found = Trials(law, mean).run(method, trials)
             assert not found.is_biased_beyond(float(method.biases[0])), law
             assert not found.errs_beyond(method.rmse), law
+            assert not found.misses_too_often(), law
+            missed += found.misses(noise_alone=True)
+            runs += trials
         noises.append(found.noise)
     noise = np.concatenate(noises)
     error = float(method.noise.standard_error[0])
@@ -142,6 +159,8 @@ def check_clipped(kind: str, trials: int) -> None:
     assert abs(noise.mean()) < ERRORS * error / math.sqrt(len(noise))
     ratio, spread = np.mean((noise / error) ** 2), math.sqrt((fourth - 1) / len(noise))
     assert abs(ratio - 1) < ERRORS * spread
+    # Planted: intervals that cover the noise alone.
+    assert missed > binom.isf(1e-8, runs, 0.05)
     # Planted: noise that is said to be a third of what it is.
     assert abs(9 * ratio - 1) > 5 * ERRORS * spread
 
@@ -170,8 +189,8 @@ def test_the_worst_records_reach_the_bias_and_a_pad_too_small_exceeds_it(kind: s
     if learnt:
         # The pad counts where the interval lies as far below as it may.
         assert method.location is not None
-        low = method.location.reaches[0]
-        narrow = replace(method, pads=method.pads / 4 - low)
+        certain = replace(method.location, known=np.zeros_like(method.location.known))
+        narrow = replace(narrow, location=certain)
         assert bias_bound(float(narrow.half_widths[0]), 2, 1.0) > 0.15
     planted = Trials("two points", mean, seed=2).run(narrow, 4 * FEW)
     assert planted.is_biased_beyond(0.05, by=ERRORS)
@@ -194,6 +213,7 @@ def check_symmetric(trials: int) -> None:
         found = Trials(law, -71.6).run(plan.method, trials)
         assert not found.is_biased_beyond(plan.bias)
         assert not found.errs_beyond(plan.rmse)
+        assert not found.misses_too_often()
 
 
 def test_symmetric_means_have_no_bias_and_the_error_they_say() -> None:
@@ -239,13 +259,17 @@ def check_unknown(trials: int) -> None:
 
     class Wrapped:
         def run(self, source: Any) -> Any:
-            return plan._run(source)
+            found, averaged = plan._run(source)
+            assert averaged is not None
+            assert plan.n_min <= averaged <= RECORDS
+            return found
 
     for law in LAWS:
         found = Trials(law, 137.3).run(Wrapped(), trials)
         assert plan.bias is not None
         assert not found.is_biased_beyond(plan.bias), law
         assert not found.errs_beyond(limit), law
+        assert not found.misses_too_often(), law
         found.errors += 0.3
         assert found.is_biased_beyond(plan.bias, by=ERRORS), law
         assert found.errs_beyond(limit, by=ERRORS), law

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import muhat as mh
+from muhat.mechanisms.unknown_number import UnknownNumber
 from muhat.planning.unknown_number import UnknownNumberPlan
 
 PROMISE = mh.ApproxDP(epsilon=4, delta=1e-5)
@@ -46,15 +47,29 @@ def ledger(folder: Path) -> mh.Ledger:
 
 
 def masked(release: mh.Release) -> tuple[str, str]:
-    same = replace(release, value=np.full(len(release.value), 3.25))
+    """All that is said but for what noise was added to."""
+    outside = release.outside
+    same = replace(
+        release,
+        value=np.full(len(release.value), 3.25),
+        domain=mh.Box([0.0], [1.0]),
+        unshrunk=None,
+        outside=None if outside is None else replace(outside, value=1.0, lower=0.0, upper=2.0),
+        noise=replace(release.noise, scales=np.ones(1)) if release.outside else release.noise,
+    )
     return same.to_json(), repr(same)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_record_more_changes_nothing_but_the_value(
-    kind: str, capfd: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+def test_one_record_more_changes_nothing_if_as_many_are_averaged(
+    kind: str,
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = plan(kind)
+    # N is private output: what is said may depend on it, and on nothing else about n.
+    monkeypatch.setattr(UnknownNumber, "draw", lambda self, n, source: 2900)
     said = set()
     for n in (3000, 3001):
         release = made.release(records(n))
@@ -62,8 +77,8 @@ def test_one_record_more_changes_nothing_but_the_value(
         said.add(masked(release))
     assert len(said) == 1
     fields = json.loads(next(iter(said))[0])
-    assert fields["n"] is fields["standard_error"] is fields["interval"] is None
-    assert fields["domain"] is fields["noise"] is None
+    assert fields["n"] is None
+    assert fields["averaged"] == 2900
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list
 
@@ -186,3 +201,26 @@ def test_a_refused_plan_charges_nothing(tmp_path: Path) -> None:
         with pytest.raises((mh.InvalidInput, mh.Impossible)):
             mh.mean(records(3000), ledger=account, **{**given, **options})
     assert account.entries() == []
+
+
+@pytest.mark.parametrize("kind", ["clipped", "symmetric", "karwa-vadhan"])
+def test_how_many_were_averaged_and_the_error_for_so_many_are_released(kind: str) -> None:
+    made = plan(kind)
+    release = made.release(records(3000))
+    averaged = release.averaged
+    assert averaged is not None
+    assert 3000 - 2 * made.number.margin <= averaged <= 3000
+    inner = made.plan_for(averaged)
+    assert release.rmse == inner.rmse
+    assert release.moment is not None
+    assert release.moment.describe() == inner.moment.describe()
+    assert release.standard_error is not None
+    assert release.standard_error == pytest.approx(inner.standard_error)
+    lower, upper = release.interval(target="population")
+    least, most = release.interval()
+    assert lower[0] < least[0] < float(release) < most[0] < upper[0]
+    assert lower[0] < 5.0 < upper[0]
+    assert f"n secret, {averaged} averaged" in repr(release)
+    again = mh.Release.from_json(release.to_json())
+    assert again.to_json() == release.to_json()
+    assert again.interval(target="population")[0] == pytest.approx(lower)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from muhat.domains import Domain
+from muhat.mechanisms.moment_error import MomentError
 from muhat.mechanisms.outside_count import OutsideCount
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.steps import Step
@@ -21,8 +22,9 @@ class Learnt:
 
     `noise` is None if nothing is known about the error, `ball` if the method has none. If a part
     of the value was shrunk, the noise is about `unshrunk`, the value before. `outside` counts the
-    records outside the ball, None if nobody asked. With a `failure`, the reason why there is no
-    value, the values are not-a-number.
+    records outside the ball, None if nobody asked. Where a moment is assumed, `error` and `rmse`
+    are what follows about the population. With a `failure`, the reason why there is no value, the
+    values are not-a-number.
     """
 
     value: Floats
@@ -32,6 +34,8 @@ class Learnt:
     failure: str | None = None
     unshrunk: Floats | None = None
     outside: OutsideCount | None = None
+    error: MomentError | None = None
+    rmse: float | None = None
 
     def count(self, name: str) -> int:
         """How often a step of this name was taken."""

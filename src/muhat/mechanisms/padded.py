@@ -28,10 +28,13 @@ from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.laplace import laplace
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import Location
-from muhat.mechanisms.padded_error import learnt_squares, wide_square
+from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.moment_error import MomentError
+from muhat.mechanisms.padded_error import PLACING, ROUNDING, learnt_squares, wide_square
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.steps import Step
+from muhat.mechanisms.tails import bias_bound, sampling_variance
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
 
@@ -39,26 +42,6 @@ if TYPE_CHECKING:
     from muhat.data import Source
 
 _SAFE = 1 + 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """E|X_j − μ_j|^order ≤ scales_j^order for every column j; an assumption nobody can check."""
-
-    order: float
-    scales: Floats
-
-    def describe(self) -> str:
-        """The assumption, as a condition."""
-        sizes = [f"{scale:g}" for scale in self.scales]
-        shown = (
-            sizes[0]
-            if len(set(sizes)) == 1
-            else f"({', '.join(sizes[:5])}{', …' * (len(sizes) > 5)})"
-        )
-        if self.order == 2:
-            return f"the standard deviation is at most {shown}"
-        return f"E|X − μ|^{self.order:g} ≤ ψ^{self.order:g} with ψ = {shown}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +124,29 @@ class PaddedMean:
         weighted = float(sharing.weights**2 @ squares)
         return math.sqrt(weighted + self.noise_error**2) * _SAFE
 
+    @cached_property
+    def error(self) -> MomentError:
+        """What the clipped records err against μ, under the assumption."""
+        order, magnitude = self.moment.order, self.sharing.magnitude
+        learnt = self.location
+        reaches = np.full(self.sharing.dim, magnitude) if learnt is None else learnt.reaches
+        columns = list(zip(self.moment.scales, self.pads, reaches, strict=True))
+        biases = np.array([bias_bound(float(pad), order, scale) for scale, pad, _ in columns])
+        rounding = ROUNDING * self.half_widths + PLACING * magnitude
+        return MomentError(
+            self.moment,
+            self.sharing.n,
+            biases=biases + rounding,
+            variances=np.array(
+                [
+                    sampling_variance(order, scale, width=2 * reach, pad=pad)
+                    for scale, pad, reach in columns
+                ]
+            ),
+            heights=2 * reaches + self.pads + biases + rounding,
+            failed=np.full(self.sharing.dim, 0.0 if learnt is None else learnt.failed),
+        )
+
     @property
     def assumes_symmetry(self) -> bool:
         """The bias is bounded for every distribution with the moment."""
@@ -180,7 +186,14 @@ class PaddedMean:
         noisy = [total / sharing.n for total in recipe.run(sums.total, sums.rows)]
         steps.append(Step("mean", 1 - self.location_share, float(self.half_widths.max())))
         value = recipe.center + recipe.to_domain(noisy)
-        return Learnt(value, self._spread(recipe), interval, tuple(steps))
+        return Learnt(
+            value,
+            self._spread(recipe),
+            interval,
+            tuple(steps),
+            error=self.error,
+            rmse=self.rmse,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All that decides the release."""

@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from muhat.mechanisms.location import Location
-from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.padded import PaddedMean
 from muhat.mechanisms.padded_error import PLACING, ROUNDING, astray_bias, learnt_squares
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.tails import pad
@@ -78,7 +79,10 @@ class PaddedMeans:
                 if not (allowed > 0).all():
                     continue
                 # `closed_pad`, near enough.
-                pads = scales * (constant * scales / allowed) ** (1 / (order - 1))
+                with np.errstate(over="ignore"):
+                    pads = scales * (constant * scales / allowed) ** (1 / (order - 1))
+                if not np.isfinite(pads).all():
+                    continue
                 squares = learnt_squares(location, order, scales, pads, sharing.n)
                 noise = _noise(sharing, 1 - share, location.reaches + pads)
                 square = float(sharing.weights**2 @ squares) + noise**2

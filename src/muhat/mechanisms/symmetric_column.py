@@ -22,6 +22,7 @@ from muhat.mechanisms.coarse_interval import CoarseInterval
 from muhat.mechanisms.laplace import laplace
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.mechanisms.symmetric_error import Moments, Search
+from muhat.mechanisms.tails import bias_bound
 from muhat.noise.spread import Spread
 from muhat.privacy import ApproxDP, Neighbors
 
@@ -247,6 +248,17 @@ class SymmetricMean:
     def _clipping(self) -> float:
         """What clipping takes from the mean at most, given a good interval."""
         return min(self.moments.clipping(self.clip - self.width), self.clip + self.width)
+
+    @property
+    def clipping_bias(self) -> float:
+        """|E clipped − μ| of a record at most, given a good interval: the sharp bound of `tails`.
+
+        Its middle is at most a bin from μ and independent of the records that are averaged.
+        """
+        pad, moments = self.clip - self.width, self.moments
+        if pad <= 0:
+            return math.inf
+        return bias_bound(pad, moments.order, moments.moment) + _LATTICE * self.clip
 
     def run(self, source: Source) -> Outcome:
         """Read the first rows, then the others, and release the mean."""

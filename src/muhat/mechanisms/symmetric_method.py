@@ -14,6 +14,8 @@ from muhat.data.halves import require_stable_order
 from muhat.domains import Box
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.location import rarity
+from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.moment_error import MomentError
 from muhat.mechanisms.padded_error import ROUNDING
 from muhat.mechanisms.sharing import Floats, short_fraction
 from muhat.mechanisms.steps import Step
@@ -141,6 +143,22 @@ class SymmetricMethod:
         squares = np.array([_square(column) for column in self.means.columns])
         return math.sqrt(float(self.weights**2 @ squares) / released)
 
+    @cached_property
+    def error(self) -> MomentError:
+        """What the clipped records err against μ, given that there is a value."""
+        columns = self.means.columns
+        released = 1 - self.failure
+        return MomentError(
+            Moment(columns[0].moments.order, np.array([each.moments.moment for each in columns])),
+            columns[0].second,
+            biases=np.array([each.clipping_bias for each in columns]),
+            variances=np.array([each.moments.scale**2 for each in columns]) * _SAFE,
+            heights=np.array([2 * each.clip for each in columns]),
+            failed=np.array(
+                [each.astray_probability / released if released > 0 else 1.0 for each in columns]
+            ),
+        )
+
     @property
     def failure(self) -> float:
         """The probability that some column has no value, at most."""
@@ -192,7 +210,10 @@ class SymmetricMethod:
             return Learnt(nothing, None, None, steps, "the records have no common place")
         values, intervals = zip(*found, strict=True)
         lower, upper = zip(*intervals, strict=True)
-        return Learnt(np.array(values), self.noise, Box(lower, upper), steps)
+        interval = Box(lower, upper)
+        return Learnt(
+            np.array(values), self.noise, interval, steps, error=self.error, rmse=self.rmse
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All that decides the release."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from muhat.domains.reals import Reals
 from muhat.mechanisms.learning import Learnt
-from muhat.mechanisms.padded import Moment
+from muhat.mechanisms.moment import Moment
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 

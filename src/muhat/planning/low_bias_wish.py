@@ -16,7 +16,8 @@ from muhat import _check
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.padded import Moment, PaddedMean
+from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.padded import PaddedMean
 from muhat.mechanisms.padded_means import PaddedMeans
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.sharing import Sharing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -51,8 +52,9 @@ def released(
     found: Learnt,
     head: dict[str, Any] | None,
     assumptions: tuple[str, ...],
+    averaged: int | None = None,
 ) -> Release:
-    """What came out, as a release of the plan."""
+    """What came out, as a release of the plan; of a part of the records, if n is secret."""
     return Release(
         statistic=plan.statistic,
         value=found.value,
@@ -70,7 +72,10 @@ def released(
         ledger_head=head,
         bias=None if found.failure else plan.bias,
         unshrunk=found.unshrunk,
-        outside=_outside(found, plan.n),
+        outside=_outside(found, plan.n if averaged is None else averaged),
+        averaged=averaged,
+        moment_error=found.error,
+        rmse=None if found.rmse is None or not math.isfinite(found.rmse) else found.rmse,
         failure=found.failure,
     )
 

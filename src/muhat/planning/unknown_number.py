@@ -1,7 +1,8 @@
 """A plan for mechanisms that must know the number of records, when that is secret.
 
 Half of the promise hides the number: a part of the records of a noisy size N is drawn at random.
-The other half is the plan's for N records. Nothing that is said depends on how many there were.
+The other half is the plan's for N records. N is released with the value, and the error for it;
+nothing else that is said depends on how many records there were.
 """
 
 from __future__ import annotations
@@ -162,16 +163,18 @@ class UnknownNumberPlan:
         require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
         note = note_of(self.statistic, source.columns)
         head = charged(approval, self.digest, note)
-        return released(self, source, self._run(source), head, self.assumptions)
+        found, averaged = self._run(source)
+        return released(self, source, found, head, self.assumptions, averaged)
 
-    def _run(self, source: Source) -> Learnt:
+    def _run(self, source: Source) -> tuple[Learnt, int | None]:
+        """What came out, and of how many records: N is private output too, and paid for."""
         part = self._part(source)
         if part is None:
             nothing = np.full(self.dim, np.nan)
-            return Learnt(nothing, None, None, (), "there may be fewer records than n_min")
-        found = self.plan_for(part.rows()).method.run(part)
-        # Noise and interval depend on how many were averaged: nothing said may.
-        return replace(found, noise=None, ball=None, unshrunk=None, outside=None)
+            return Learnt(nothing, None, None, (), "there may be fewer records than n_min"), None
+        averaged = part.rows()
+        found = self.plan_for(averaged).method.run(part)
+        return found, None if found.failure else averaged
 
     def _part(self, source: Source) -> Source | None:
         """A random part of the records, or None if they may be too few."""

@@ -41,11 +41,17 @@ def release_html(release: Release) -> str:
 def release_title(release: Release) -> str:
     """One line: what it is and what it cost."""
     people = "n secret" if release.n is None else f"n = {release.n}"
+    if release.averaged is not None:
+        people += f", {release.averaged} averaged"
     return f"Private {release.statistic} · {release.privacy.describe()} · {people}"
 
 
 def release_rows(release: Release) -> list[list[str]]:
     """The table of a release: a header, then a line a column."""
+    if release.tells_population:
+        from muhat.release.assumed_display import population_rows
+
+        return population_rows(release)
     interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(release) else "")
     counts = recorded_cells(release)
     rows = [["column", "value", "standard error", interval, *counts[:1]]]
@@ -158,8 +164,9 @@ def _goodness(release: Release) -> list[str]:
     if release.mechanism == "ratio" and release.certificate is None:
         return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
     if release.bias is not None:
-        least = f"at most {significant(release.bias)} in every column" if release.bias else "0"
-        return [f"The bias is {least} if the assumptions hold; errors are about the noise alone."]
+        from muhat.release.assumed_display import assumed_lines
+
+        return assumed_lines(release, release.bias)
     return certificate_lines(release.certificate)
 
 

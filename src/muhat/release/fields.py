@@ -94,12 +94,12 @@ def read_certificate(fields: dict[str, Any]) -> Certificate | None:
     return None if certificate is None else Certificate.from_dict(certificate)
 
 
-def interval_fields(interval: tuple[Floats, Floats]) -> dict[str, Any]:
-    """The interval around the exact answer for the clipped records."""
+def interval_fields(interval: tuple[Floats, Floats], target: str = "empirical") -> dict[str, Any]:
+    """An interval: by default the one around the exact answer for the clipped records."""
     lower, upper = interval
     return {
         "confidence": CONFIDENCE,
-        "target": "empirical",
+        "target": target,
         "lower": lower.tolist(),
         "upper": upper.tolist(),
     }

@@ -14,12 +14,20 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
 from muhat.errors import InvalidInput
+from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.moment_error import MomentError
 from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
-from muhat.noise.student_spread import StudentSpread
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
-from muhat.release.fields import account_fields, interval_fields, read_account, read_certificate
+from muhat.release.fields import (
+    CONFIDENCE,
+    account_fields,
+    interval_fields,
+    read_account,
+    read_certificate,
+)
+from muhat.release.noise_fields import Noise, noise_from_dict, noise_to_dict
 from muhat.release.outside import Outside
 from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
@@ -36,9 +44,6 @@ PUBLIC_DOMAIN = frozenset(
 )
 """Mechanisms whose domain was public before; those of others may be learnt from the records."""
 
-Noise = Spread | Ratio | StudentSpread
-"""What is known about the error of a value."""
-
 SCHEMA = "muhat.release/1"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
 
@@ -53,8 +58,11 @@ class Release:
 
     Where nothing is known about the error, `noise` is None. `bias` bounds |E value − mean| in
     every column if the assumptions hold, None where no such bound is proved. `outside` counts the
-    records outside a domain that was learnt, if that was paid for. `unprojected` is the value
-    before `projected`. If a part of the value was shrunk, `unshrunk` is the value without that:
+    records outside a domain that was learnt, if that was paid for. Where n is secret and a part of
+    the records was averaged, `averaged` says of how many: noisy, and paid for. Where a moment is
+    assumed, `moment_error` and `rmse`, the root mean square error against the population's mean at
+    most (weighted as in the plan), say what follows from it. `unprojected` is the value before
+    `projected`. If a part of the value was shrunk, `unshrunk` is the value without that:
     intervals and errors are about it. With a `failure`, the reason why no value came out, all
     values are not-a-number.
     `missing` is the rule for missing values, `recorded` the noisy number of values that there were;
@@ -77,6 +85,9 @@ class Release:
     ledger_head: dict[str, Any] | None
     bias: float | None = None
     outside: Outside | None = None
+    averaged: int | None = None
+    moment_error: MomentError | None = None
+    rmse: float | None = None
     unprojected: Floats | None = None
     unshrunk: Floats | None = None
     failure: str | None = None
@@ -89,7 +100,10 @@ class Release:
             raise InvalidInput("a release has one number of recorded values, or one a column.")
         if self.failed and not (self.value.shape == shape and np.isnan(self.value).all()):
             raise InvalidInput("a release that failed has not-a-number in every column.")
-        said = (self.noise, self.certificate, self.outside, self.unprojected, self.unshrunk)
+        said = (
+            *(self.noise, self.certificate, self.outside, self.unprojected, self.unshrunk),
+            *(self.averaged, self.moment_error, self.rmse),
+        )
         if self.failed and any(one is not None for one in said):
             raise InvalidInput("a release that failed has a reason and nothing else to say.")
         for value in () if self.failed else (self.value, self.unprojected, self.unshrunk):
@@ -142,7 +156,9 @@ class Release:
         The target "empirical" is the exact answer for the clipped records: the interval covers
         the noise alone. The target "population" is the mean of the distribution that the
         records are drawn from (clipped too), if they are independent draws of it: Hoeffding's
-        inequality adds the sampling error, with nothing assumed but the bounds. One interval a
+        inequality adds the sampling error, with nothing assumed but the bounds. Where a moment is
+        assumed, it is the mean of the distribution itself, and the interval allows for noise,
+        sampling and bias, for every distribution with that moment and every n. One interval a
         coordinate, or with `simultaneous` all of them at once. A projection moves the value and
         not the interval, which so holds even if the exact answer is not in the set; nor does
         shrinking.
@@ -178,10 +194,18 @@ class Release:
         return self.noise
 
     def _population_half_widths(self, level: float, simultaneous: bool) -> Floats:
+        if self.moment_error is not None and self.contributions == 1:
+            assert isinstance(self.noise, Spread)
+            return self.moment_error.half_widths(self.noise, level, joint=simultaneous)
         if self.statistic != "mean" or self.domain is None:
             raise InvalidInput(
                 f"a {self.statistic} has no population interval; only a mean estimates "
                 "something of the population."
+            )
+        if self.contributions > 1:
+            raise InvalidInput(
+                "records of one person are not independent draws, so the sampling error is "
+                'unknown with contributions > 1; use target="empirical".'
             )
         if self.n is None or not isinstance(self.noise, Spread):
             raise InvalidInput(
@@ -193,11 +217,6 @@ class Release:
                 "the set was learnt from these records and leaves some of them outside, so it says "
                 "nothing about a population. Bound the records by mh.Box or mh.Ball for that; "
                 'target="empirical" is about the clipped records.'
-            )
-        if self.contributions > 1:
-            raise InvalidInput(
-                "records of one person are not independent draws, so the sampling error is "
-                'unknown with contributions > 1; use target="empirical".'
             )
         miss, spread = 1 - level, self.noise
         statements = len(self.value) if simultaneous else 1
@@ -247,6 +266,7 @@ class Release:
             unprojected=self.value if self.unprojected is None else self.unprojected,
             certificate=None,
             bias=None,
+            rmse=None,
             assumptions=(
                 *self.assumptions,
                 f"projected onto {where}, which may bias the value; intervals and standard errors "
@@ -259,7 +279,11 @@ class Release:
         errors, noise = self.standard_error, self.noise
         optional = {
             "bias": self.bias,
+            "population_interval": self._population_fields(),
             "outside": None if self.outside is None else self.outside.to_dict(),
+            "averaged": self.averaged,
+            "rmse": self.rmse,
+            "moment_error": None if self.moment_error is None else self.moment_error.to_dict(),
             "unprojected": None if self.unprojected is None else _numbers(self.unprojected),
             "unshrunk": None if self.unshrunk is None else self.unshrunk.tolist(),
             "failure": self.failure,
@@ -275,9 +299,25 @@ class Release:
             "interval": None if noise is None else interval_fields(self.interval()),
             **account_fields(self, self.certificate),
             "domain": None if self.domain is None else self.domain.to_dict(),
-            "noise": None if noise is None else _noise_to_dict(noise),
+            "noise": None if noise is None else noise_to_dict(noise),
             **{name: field for name, field in optional.items() if field is not None},
         }
+
+    @property
+    def moment(self) -> Moment | None:
+        """What was assumed of the population; None if nothing was."""
+        return None if self.moment_error is None else self.moment_error.moment
+
+    @property
+    def tells_population(self) -> bool:
+        """Whether an assumed moment gives an interval for the population's mean, as shown."""
+        error = self.moment_error
+        return error is not None and self.contributions == 1 and error.tells(CONFIDENCE)
+
+    def _population_fields(self) -> dict[str, Any] | None:
+        if not self.tells_population:
+            return None
+        return interval_fields(self.interval(target="population"), "population")
 
     def to_json(self, indent: int | None = 2) -> str:
         """The release as JSON text."""
@@ -292,6 +332,7 @@ class Release:
     def _of(cls, fields: dict[str, Any]) -> Release:
         domain, value, failure = fields["domain"], fields["value"], fields.get("failure")
         columns, outside = tuple(fields["columns"]), fields.get("outside")
+        averaged, rmse, assumed = map(fields.get, ("averaged", "rmse", "moment_error"))
         values = [math.nan] * len(columns) if value is None else value
         recorded = fields.get("recorded")
         if (fields["noise"] is None) != (fields["standard_error"] is None):
@@ -302,10 +343,13 @@ class Release:
             columns=columns,
             mechanism=fields["mechanism"],
             domain=None if domain is None else domain_from_dict(domain),
-            noise=_noise_from_dict(fields["noise"]),
+            noise=noise_from_dict(fields["noise"]),
             certificate=read_certificate(fields),
             bias=fields.get("bias"),
             outside=None if outside is None else Outside.from_dict(outside),
+            averaged=None if averaged is None else _check.count("averaged", averaged),
+            moment_error=None if assumed is None else MomentError.from_dict(assumed),
+            rmse=None if rmse is None else _check.real("rmse", rmse),
             unprojected=_vector(fields.get("unprojected")),
             unshrunk=_vector(fields.get("unshrunk")),
             failure=None if failure is None else str(failure),
@@ -342,18 +386,3 @@ def _number(value: float) -> float | str:
 
 def _vector(numbers: list[float] | None) -> Floats | None:
     return None if numbers is None else np.array(numbers, np.float64)
-
-
-def _noise_to_dict(noise: Noise) -> dict[str, Any]:
-    return {"kind": _kind(type(noise)), **noise.to_dict()}
-
-
-def _noise_from_dict(fields: dict[str, Any] | None) -> Noise | None:
-    if fields is None:
-        return None
-    kinds: dict[str, type[Noise]] = {_kind(each): each for each in (Spread, Ratio, StudentSpread)}
-    return kinds[fields["kind"]].from_dict(fields)
-
-
-def _kind(noise: type[Noise]) -> str:
-    return noise.__name__.lower()

@@ -1,0 +1,45 @@
+"""What follows from an assumed moment, as people read it under a release and in its table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muhat.release.display import rounded, shortened, significant
+
+if TYPE_CHECKING:
+    from muhat.release.release import Release
+
+
+def population_rows(release: Release) -> list[list[str]]:
+    """The table of a release, the interval for the population first: most look for that."""
+    assert release.noise is not None
+    rows = [["column", "value", "95 % interval (population)", "noise", "95 % interval (noise)"]]
+    errors = release.noise.standard_error
+    ends = (*release.interval(target="population"), *release.interval())
+    for column, value, error, *around in zip(
+        release.columns, release.value, errors, *ends, strict=True
+    ):
+        low, high, least, most = (rounded(end, error) for end in around)
+        shown = [f"{low} … {high}", significant(error), f"{least} … {most}"]
+        rows.append([column, rounded(value, error), *shown])
+    return shortened(rows)
+
+
+def assumed_lines(release: Release, bias: float) -> list[str]:
+    """Bias and error, if the assumption holds, and what the intervals are about."""
+    least = f"at most {significant(bias)} in every column" if bias else "0"
+    sentence = f"The bias is {least}"
+    if release.rmse is not None:
+        sentence += f" and the root mean square error at most {significant(release.rmse)}"
+    if release.moment is None:
+        return [f"{sentence} if the assumptions hold.", "Errors are about the noise alone."]
+    symmetric = release.mechanism.endswith(("symmetric", "karwa-vadhan"))
+    sentence += f", if {release.moment.describe()}" + ", it is symmetric" * symmetric
+    sentence += " and the records are independent draws."
+    if not release.tells_population:
+        return [sentence, "Errors are about the noise alone."]
+    return [
+        sentence,
+        "The first interval is for the mean of the population: noise, sampling and bias. The "
+        "second is for the mean of the clipped records: noise alone.",
+    ]
