@@ -284,6 +284,12 @@ def test_a_delimiter_is_one_plain_character(delimiter: object) -> None:
         csv_data("x.csv", delimiter=delimiter)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("paths", [5, None, [], (), {"x.csv"}, b"x.csv", [5], [None]])
+def test_paths_are_paths(paths: object) -> None:
+    with pytest.raises(InvalidInput, match="path"):
+        open_source(csv_data(paths), ["a"], 1)  # type: ignore[arg-type]
+
+
 def test_a_delimiter_is_for_csv_files_alone(tmp_path: Path) -> None:
     for name in ("x.parquet", "x.arrow", "x.jsonl", "x.jsonl.gz"):
         (tmp_path / name).write_bytes(b"x")

@@ -75,8 +75,12 @@ def layout(text: bytes, delimiter: bytes, *, final: bool) -> Layout | None:
 def quotes_in(codes: Codes, delimiter: bytes, before: int = BREAK, after: int = BREAK) -> Quotes:
     """The quotes of a text between a byte `before` it and one `after` it."""
     places = np.flatnonzero(codes == QUOTE)
-    preceding = codes[places - 1]
-    following = codes.take(places + 1, mode="clip")
+    # Moved to and fro in place: there may be nothing but quotes, and each takes eight bytes here.
+    places -= 1
+    preceding = codes[places]
+    places += 2
+    following = codes.take(places, mode="clip")
+    places -= 1
     if len(places) and places[0] == 0:
         preceding[0] = before
     if len(places) and places[-1] == len(codes) - 1:
@@ -92,12 +96,12 @@ def _paired(
 ) -> tuple[Positions, Mask]:
     """The ends of records among the ends of lines, and which are malformed."""
     counts = np.diff(before, prepend=0)
-    line = np.repeat(np.arange(len(breaks)), counts)
-    even = (np.arange(len(line)) - np.repeat(before - counts, counts)) % 2 == 0
-    fits_outside = np.where(even, quotes.opening, quotes.closing)
-    fits_inside = np.where(even, quotes.closing, quotes.opening)
-    broken = np.bincount(line[~fits_outside], minlength=len(breaks)) > 0
-    misfits = np.cumsum(np.bincount(line[~fits_inside], minlength=len(breaks)) > 0)
+    later = np.zeros(len(quotes.places), bool)
+    later[1::2] = True
+    # Whether a quote is the first, third, … of its line.
+    even = later == np.repeat((before - counts) % 2 == 1, counts)
+    broken = _lines_of(~np.where(even, quotes.opening, quotes.closing), before)
+    misfits = np.cumsum(_lines_of(~np.where(even, quotes.closing, quotes.opening), before))
 
     odd = np.flatnonzero(counts % 2)
     heads, tails = odd[:-1], odd[1:]
@@ -120,6 +124,13 @@ def _paired(
         stop = odd[-1] if misfits[-1] == misfits[odd[-1]] else stop
     keep = np.flatnonzero(~goes_on[:stop])
     return breaks[keep], bad[keep]
+
+
+def _lines_of(chosen: Mask, before: Positions) -> Mask:
+    """Which lines have a quote that is chosen; `before` counts the quotes up to their ends."""
+    found = np.zeros(len(before), bool)
+    found[np.searchsorted(before, np.flatnonzero(chosen), side="right")] = True
+    return found
 
 
 def cleaned(text: bytes, found: Layout) -> bytes:

@@ -47,6 +47,9 @@ def csv_data(paths: AnyPath | Sequence[AnyPath], *, delimiter: str = ",") -> Fil
 
     >>> semicolons = csv_data("people.csv", delimiter=";")
     """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(listed, list | tuple) or not listed:
+        raise InvalidInput("paths must be a path, a glob or a list of paths.")
     return FileData(paths, delimiter_from("delimiter", delimiter))
 
 

@@ -95,7 +95,8 @@ def _end_of_long_record(
             first_break = position + int(breaks[0]) + 1
         if fits and delimiter is not None:
             quotes = quotes_in(codes, delimiter, before, following[0] if following else BREAK)
-            opens = (np.arange(len(quotes.places)) + inside) % 2 == 0
+            opens = np.zeros(len(quotes.places), bool)
+            opens[inside::2] = True
             wrong = quotes.places[~np.where(opens, quotes.opening, quotes.closing)]
             ends = breaks[(np.searchsorted(quotes.places, breaks) + inside) % 2 == 0]
             if len(ends) and not (len(wrong) and wrong[0] < ends[0]):
