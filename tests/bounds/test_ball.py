@@ -124,7 +124,11 @@ def test_the_asymptotic_constants():
 @pytest.mark.parametrize("dim", [1, 5, 40])
 def test_the_plans_achieve_what_is_written(privacy, dim):
     found = bounds.ball(n=1000, dim=dim, radius=2.5, privacy=privacy)
+    assert sum(entry.is_constant for entry in found.achieved) == 1
     for entry in found.achieved:
+        if entry.is_constant:
+            assert entry.error == 2.5
+            continue
         promise = privacy
         if entry.mechanism != "gaussian" and isinstance(privacy, ApproxDP):
             promise = PureDP(epsilon=privacy.epsilon)
@@ -150,7 +154,9 @@ def test_no_mechanism_is_below_the_bounds(privacy):
         assert 0 < found.lower <= min(1.0, found.upper)
         for bound in found:
             if bound.value is not None and bound.mechanisms == "unbiased":
-                assert bound.value <= found.upper
+                # A constant is biased, and may have less error than any unbiased mean.
+                ours = min(entry.error for entry in found.achieved if not entry.is_constant)
+                assert bound.value <= ours
 
 
 def test_where_the_root_of_the_dimension_shows():
@@ -192,6 +198,20 @@ def test_the_plan_of_a_ball_carries_the_bound_for_any_mechanism():
     plan = mh.plan_mean(domain=mh.Ball(radius=1.0, dim=300), n=10**5, privacy=PureDP(epsilon=1.0))
     found = bounds.ball(n=10**5, dim=300, radius=1.0, privacy=PureDP(epsilon=1.0))
     assert plan.certificate.ratio == pytest.approx(found.ratio, rel=1e-6)
+
+
+@pytest.mark.parametrize("privacy", PROMISES, ids=str)
+def test_a_constant_is_known_and_wins_where_noise_is_larger_than_the_ball(privacy):
+    few = bounds.ball(n=1, dim=300, radius=2.0, privacy=privacy)
+    assert few.achieved[0].is_constant
+    assert few.upper == 2.0
+    assert few.lower <= 2.0
+    assert "A constant, the centre of the ball, has no larger error" in repr(few)
+    many = bounds.ball(n=10**6, dim=3, radius=2.0, privacy=privacy)
+    assert many.achieved[-1].is_constant
+    assert many.upper < 2.0
+    assert "A constant" not in repr(many)
+    assert "the centre, always" in repr(many)
 
 
 def test_extreme_arguments_give_finite_numbers():

@@ -287,3 +287,32 @@ def test_records_are_read_by_the_exact_kernel():
         sums = exact_sums(open_source(records, None, 1), lattice, missing=missing)
         (value,) = recipe.run(sums.total, sums.rows)
         assert abs(float(value) - expected) < 0.05
+
+
+def replaced_loss(mean: SmoothMean, n: int) -> float:
+    """The loss between two datasets of n records of which one goes from end to end, exactly."""
+    move = float(mean.width) / n
+    return 2 * math.acosh(1 + move**2 / (2 * float(mean._deviation(n, 256)[0]) ** 2))
+
+
+@pytest.mark.parametrize("epsilon", [2**-20, 0.01, 0.3, 1.0, 1.55, 1.8, 2.0, 3.0, 3.88])
+def test_a_replaced_record_costs_no_more_where_that_is_said(epsilon: float) -> None:
+    mean = SmoothMean.of((-1, 3), Fraction(epsilon))
+    assert mean.covers_replacement
+    numbers = {*range(1, 200), *(int(x) for x in np.geomspace(1, 10 * mean.turn, 400))}
+    worst = max(replaced_loss(mean, n) for n in numbers)
+    # The last of it is for rationals that are short.
+    assert 0.97 * epsilon < worst <= epsilon * (1 + 1e-9)
+    # Planted: a third less noise for small numbers, and noise that falls faster than k/n.
+    if epsilon < 1.5:
+        small = replace(mean, start=mean.start)
+        object.__setattr__(small, "start", mean.start / 3)
+        assert not small.covers_replacement
+        assert max(replaced_loss(small, n) for n in numbers) > epsilon
+
+
+def test_where_it_is_not_proved_it_is_not_said() -> None:
+    for epsilon in (3.9, 5, 64, 1000):
+        mean = SmoothMean.of((0, 1), Fraction(epsilon))
+        assert not mean.covers_replacement
+        assert replaced_loss(mean, 10**4) > min(epsilon, 64) or epsilon > 64

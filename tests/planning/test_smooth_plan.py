@@ -231,3 +231,20 @@ def test_groups_have_no_unbiased_means() -> None:
             privacy=mh.ZCDP(rho=1),
             unbiased=True,
         )
+
+
+def test_a_plan_says_what_a_replaced_record_costs() -> None:
+    for epsilon, covered in ((1.0, True), (8.0, False)):
+        plan = mh.plan_mean(
+            domain=mh.Box([0], [1]), n=None, privacy=mh.PureDP(epsilon=epsilon), unbiased=True
+        )
+        assert plan.to_dict()["covers_replacement"] is covered
+        said = "the promise holds where a record is replaced, too" in plan.describe()
+        assert said is covered
+        released = plan.release(np.zeros(9))
+        assert any("replaced" in line for line in released.assumptions)
+    # Two columns share it: each has half.
+    two = mh.plan_mean(
+        domain=mh.Box([0, 0], [1, 1]), n=None, privacy=mh.PureDP(epsilon=7), unbiased=True
+    )
+    assert two.recipe.covers_replacement

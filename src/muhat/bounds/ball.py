@@ -24,6 +24,9 @@ from muhat.privacy.rounding import root_at_least
 
 LARGEST_DIMENSION = 1_000_000
 
+CONSTANT = "the centre, always"
+"""It reads no record and is at most a radius off: what noise must beat to be of use."""
+
 MOST_LETTERS = 10_000
 """Of the code words; the bound of a ball in fewer dimensions holds in more."""
 
@@ -36,11 +39,11 @@ _WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive n
 
 @dataclass(frozen=True)
 class Achieved:
-    """What a mechanism of muhat achieves on the ball.
+    """What a mechanism achieves on the ball.
 
     Attributes:
-        mechanism: its name in `plan_mean`.
-        error: (E‖answer − mean‖₂²)^½, the same for every dataset.
+        mechanism: its name in `plan_mean`, or CONSTANT.
+        error: (E‖answer − mean‖₂²)^½, the same for every dataset; of a constant on the worst one.
         promise: what it promises, in words.
     """
 
@@ -48,13 +51,18 @@ class Achieved:
     error: float
     promise: str
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether it answers the centre always."""
+        return self.mechanism == CONSTANT
+
 
 @dataclass(frozen=True, repr=False)
 class BallBounds(BoundTable):
     """Errors (E‖answer − mean‖₂²)^½ on a ball: achieved ones, and lower bounds.
 
     Attributes:
-        achieved: what muhat's mechanisms achieve, the best first.
+        achieved: what muhat's mechanisms achieve, and a constant, the best first.
         bounds: for any mechanism first, then for unbiased ones.
     """
 
@@ -77,7 +85,7 @@ class BallBounds(BoundTable):
 
     @property
     def ratio(self) -> float:
-        """How far the best of ours is from what nobody can beat, at most; ∞ if nothing is known."""
+        """How far the best is from what nobody can beat, at most; ∞ if nothing is known."""
         return self.upper / self.lower if self.lower > 0 else math.inf
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +108,8 @@ class BallBounds(BoundTable):
     def _rows(self) -> list[list[str]]:
         rows = [["mechanism or theorem", "error", "of", "on", "constant"]]
         for entry in self.achieved:
-            rows.append([entry.mechanism, f"{entry.error:.4g}", "muhat", "every dataset", "exact"])
+            whose = ("anybody", "some dataset") if entry.is_constant else ("muhat", "every dataset")
+            rows.append([entry.mechanism, f"{entry.error:.4g}", *whose, "exact"])
         for bound in self.bounds:
             number = "rate only"
             if bound.value is not None:
@@ -112,11 +121,18 @@ class BallBounds(BoundTable):
         return rows
 
     def _notes(self) -> list[str]:
+        useless = []
+        if self.achieved[0].is_constant:
+            useless = [
+                "A constant, the centre of the ball, has no larger error than any noise here: with "
+                "so few records nothing is learnt from them. Unbiased means may still be averaged."
+            ]
         if math.isinf(self.ratio):
-            return ["No bound for any mechanism says more than 0 here."]
+            return [*useless, "No bound for any mechanism says more than 0 here."]
         return [
+            *useless,
             f"{self.achieved[0].mechanism} is within a factor of {self.ratio * 1.0005:.3g} of what "
-            f"any {self.privacy.describe()} mechanism can achieve on all datasets."
+            f"any {self.privacy.describe()} mechanism can achieve on all datasets.",
         ]
 
 
@@ -184,11 +200,11 @@ def _checked(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[int, in
 
 def _achieved(n: int, dim: int, radius: float, privacy: Privacy) -> list[Achieved]:
     """Pure mechanisms keep (ε, δ) too; which is better depends on d and δ."""
-    found = []
+    found = [Achieved(CONSTANT, radius, "nothing is read")]
     if isinstance(privacy, PureDP | ApproxDP):
         scale = 2 * radius / (n * privacy.epsilon)
         promise = PureDP(epsilon=privacy.epsilon).describe()
-        found = [
+        found += [
             Achieved("ellipsoid-norm", scale * math.sqrt(dim) * math.sqrt(dim + 1), promise),
             Achieved("plain-laplace", scale * math.sqrt(2) * dim, promise),
         ]

@@ -21,6 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,8 @@ class SmoothMean:
         root = Fraction(math.isqrt(math.ceil(square * 4**_PRECISION)) + 1, 1 << _PRECISION)
         grid = power_of_two(_exponent(upper - lower) - GRID_BITS)
         start = _short(root) if missing else Fraction(0)
+        if shift >= 0:
+            start = max(start, _short(_start_for_replacement(scale, reach, rate)))
         return cls((lower, upper), epsilon, scale, shift, turn, rate, start, grid, n_min)
 
     def __post_init__(self) -> None:
@@ -125,6 +128,15 @@ class SmoothMean:
             and self.start**2 * falling_exponential(3 * self.rate, _PRECISION)[0] * room
             >= missing**2
         )
+
+    @cached_property
+    def covers_replacement(self) -> bool:
+        """Whether ε holds where a record is replaced, too; proved for some ε only.
+
+        n stays, so s(n) does, and f moves by (b − a)/n at most: s(n) ≥ (b − a)·k/n is enough.
+        """
+        needed = _start_for_replacement(self.scale, self.turn - self.shift, self.rate)
+        return self.shift >= 0 and self.start >= needed
 
     @property
     def width(self) -> Fraction:
@@ -237,6 +249,11 @@ class SmoothRecipe:
         )
 
     @property
+    def covers_replacement(self) -> bool:
+        """Whether the promise holds where records are replaced, too."""
+        return all(mean is None or mean.covers_replacement for mean in self.means)
+
+    @property
     def epsilon(self) -> Fraction:
         """What all coordinates promise together, for a person's records."""
         spent = (mean.epsilon for mean in self.means if mean is not None)
@@ -269,6 +286,21 @@ class SmoothRecipe:
             "contributions": self.contributions,
             "neighbors": "add-remove",
         }
+
+
+def _start_for_replacement(scale: Fraction, reach: Fraction, rate: Fraction) -> Fraction:
+    """The least B, rounded up, for which k/J + B·e^{−βn} ≥ k/n for all n from 1 to J.
+
+    n·e^{−βn} is concave up to 2/β, and falls beyond.
+    """
+    turn = 2 / rate
+    ends = [(Fraction(1), Fraction(1)), (min(turn, reach), min(turn, reach))]
+    if reach > turn:
+        ends.append((reach, turn))
+    return max(
+        scale * (1 - line / reach) / (n * falling_exponential(rate * n, _PRECISION)[0])
+        for n, line in ends
+    )
 
 
 def _slope_and_unit(hidden: Fraction) -> tuple[Fraction, Fraction]:

@@ -139,6 +139,7 @@ class SmoothPlan:
             "contributions": self.contributions,
             "domain": self.domain.to_dict(),
             "bias": self.bias,
+            "covers_replacement": self.recipe.covers_replacement,
             "expected_error": self.expected_error,
             "expected_error_method": self.expected_error_method,
             "standard_error": None if errors is None else errors.tolist(),
@@ -234,6 +235,7 @@ def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
         )
         if not line.startswith("a ratio")
     )
+    lines = (*lines, _about_replacement(recipe))
     if n_min is not None:
         lines = (*lines, f"standard errors and intervals hold if there are {n_min} records or more")
     return SmoothPlan(
@@ -248,6 +250,12 @@ def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
         n_min=n_min,
         assumptions=lines,
     )
+
+
+def _about_replacement(recipe: SmoothRecipe) -> str:
+    if recipe.covers_replacement:
+        return "the promise holds where a record is replaced, too"
+    return "a record that is replaced is one removed and one added: it may cost twice as much"
 
 
 def pure_epsilon(promise: Privacy) -> Fraction:
