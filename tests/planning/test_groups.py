@@ -119,6 +119,12 @@ def test_an_empty_group_says_too_few_and_not_a_bound(missing):
         assert "Too few" in release._repr_html_()
 
 
+def test_names_that_steer_a_terminal_are_escaped():
+    data = {"age": [1.0] * 50, "re\x1b[2J": ["a\x1b"] * 50}
+    release = mh.mean(data, domain=BOUNDS, privacy=PROMISE, by="re\x1b[2J", groups=["a\x1b"])
+    assert "\x1b" not in repr(release) + release._repr_html_()
+
+
 def test_groups_of_one_release_have_one_rule():
     release = mh.mean(people(), domain=BOUNDS, privacy=PROMISE, by="region", groups=GROUPS)
     other = replace(release.releases[0], missing="center")

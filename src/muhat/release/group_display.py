@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from muhat._text import joined
 from muhat.release.display import (
     MISSING,
     caution_lines,
@@ -31,7 +32,7 @@ TOO_FEW_NOTE = (
 def release_text(release: GroupRelease) -> str:
     """Means of groups for the terminal."""
     lines = [release_title(release), "", *table(release_rows(release)), ""]
-    return "\n".join([*lines, *release_notes(release)])
+    return joined([*lines, *release_notes(release)])
 
 
 def release_html(release: GroupRelease) -> str:
