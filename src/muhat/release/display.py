@@ -130,7 +130,8 @@ def _learnt_lines(release: Release) -> list[str]:
     if not _is_about_a_learnt_set(release):
         return []
     lines = [
-        f"Clipped to {_learnt_set(release)}, found privately; errors are about the clipped mean.",
+        f"Clipped to {_learnt_set(release)} that was found privately; errors are about the clipped "
+        "mean.",
         "How many records lie outside is not known; what they add is not in the interval."
         if release.outside is None
         else release.outside.describe(),
@@ -152,7 +153,7 @@ def _learnt_set(release: Release) -> str:
     if domain.dim > 1:
         return f"a ball of radius {significant(radius)}"
     middle = float(domain.center[0])
-    return f"{middle - radius:.6g} … {middle + radius:.6g}"
+    return f"the interval {middle - radius:.6g} … {middle + radius:.6g}"
 
 
 def _goodness(release: Release) -> list[str]:
