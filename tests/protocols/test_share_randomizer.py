@@ -247,3 +247,17 @@ def test_a_share_of_the_budget_costs_in_proportion():
 def test_planning_for_more_people_than_can_be_counted_is_refused():
     with pytest.raises(InvalidInput, match="users"):
         ShareRandomizer.of_domain(mh.Ball(1.0, dim=2), PROMISE, honest=10, users=9)
+
+
+def test_intervals_of_laplace_noise_are_as_long_as_its_tails():
+    """40,000 sums of real shares of noise. Normal ones of its variance would cover 93.75 %."""
+    people, sums = 20, 40_000
+    made = ShareRandomizer.of_domain(mh.Ball(1.0, dim=1), PROMISE, honest=people, users=people)
+    assert made.noise.law == "laplace"
+    spread = made.spread(people)
+    (reach,) = spread.half_widths(0.95, joint=False) / spread.standard_error
+    assert reach == pytest.approx(np.log(20) / 2**0.5)
+    noise = made.noise.sample(people * sums).reshape(sums, people).sum(axis=1)
+    covered = np.mean(np.abs(noise) <= reach * made.noise.variance(people) ** 0.5)
+    # The noise is in whole steps, many of them.
+    assert abs(covered - 0.95) < 5.5 * (0.95 * 0.05 / sums) ** 0.5 + 1e-3

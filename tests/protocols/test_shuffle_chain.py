@@ -519,11 +519,11 @@ def columns(n: int) -> dict[str, np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", columns(1))
 def test_what_is_said_about_records_of_every_shape_holds(name):
-    """20 chains: nine misses or more of 95 % statements have a chance of 3e-7."""
-    n, missed, miscounted = 1_500, 0, 0
+    """12 chains: seven misses or more of 95 % statements have a chance of 5e-7."""
+    n, missed, miscounted = 1_000, 0, 0
     records = columns(n)[name][:, None]
     protocol = planned(domain=mh.Reals(1, 1e4), n=n, privacy=mh.ApproxDP(epsilon=3.0, delta=1e-6))
-    for _ in range(20):
+    for _ in range(12):
         release = protocols.simulate(protocol, records)
         (low, high), outside = release.interval(), release.outside
         target = clipped_mean(release, records)[0]
@@ -531,8 +531,8 @@ def test_what_is_said_about_records_of_every_shape_holds(name):
         missed += not low[0] <= target <= high[0]
         miscounted += not outside.lower <= beyond <= outside.upper
         assert outside.is_small or "(clipped)" in repr(release)
-    assert missed <= 8
-    assert miscounted <= 8
+    assert missed <= 6
+    assert miscounted <= 6
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
+from muhat.noise.law import LAWS as SCALED
 from muhat.noise.spread import Spread
 from muhat.privacy import ApproxDP
 from muhat.protocols.allowance import Allowance
@@ -262,8 +263,16 @@ class ShareRandomizer:
         return self._domain.mean(sums, people)
 
     def spread(self, n: int) -> Spread:
-        """A bound on the noise of the mean of n people's records; rounding is counted in full."""
-        return self._domain.spread(self.variance(n), n)
+        """A bound on the noise of the mean of n people's records; rounding is counted in full.
+
+        Laplace noise on a coordinate has longer tails than normal noise of its variance. With more
+        people than those counted on it is a little closer to normal.
+        """
+        found = self._domain.spread(self.variance(n), n)
+        if self.noise.law != "laplace" or found.factor is not None:
+            return found
+        laplace = SCALED["laplace"]
+        return Spread(laplace, found.rows, found.scales / math.sqrt(laplace.variance(found.rows)))
 
     def covariance(self, n: int) -> Floats:
         """That of `spread(n)`: see `MeanRandomizer`."""

@@ -25,7 +25,6 @@ from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.one_round import (
     CLIPPED,
     FOLLOWED,
-    NORMAL,
     OneRoundMean,
     mean_randomizer,
     weighted_error,
@@ -53,7 +52,13 @@ class ShuffleMean(OneRoundMean):
 
     def assumptions(self) -> tuple[str, ...]:
         """What the promise and the errors rest on."""
-        return (*TRUSTED, CLIPPED, FOLLOWED, NORMAL)
+        return (*TRUSTED, CLIPPED, FOLLOWED, ADDED)
+
+
+ADDED = (
+    "intervals treat the sum of many people's independent noise as normal, or as Laplace noise "
+    "where that is what shares of it add up to in every coordinate"
+)
 
 
 TRUSTED = (

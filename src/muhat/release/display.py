@@ -109,6 +109,8 @@ def missing_lines(release: Release) -> list[str]:
     """What became of missing values, and how many records there were if that was secret."""
     recorded, by_column = release.recorded, _counts_columns(release)
     rule = "records" if release.missing == "drop" and not by_column else release.missing
+    # Of a set that was found, `_learnt_lines` says it in its own words.
+    rule = None if rule == "center" and _is_about_a_learnt_set(release) else rule
     lines = [MISSING[rule].format(release.statistic)] if rule else []
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]

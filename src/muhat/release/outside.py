@@ -17,8 +17,8 @@ CONFIDENCE = 0.95
 """That of the two ends together."""
 
 SMALL = 0.02
-"""Up to this part of the records, an interval of the clipped mean goes by the name of the mean's;
-above it, by its own."""
+"""If more than this part of the records may lie outside, it is said that their mean may be
+elsewhere; otherwise, that what they add is not in the interval."""
 
 
 @dataclass(frozen=True)
