@@ -28,6 +28,7 @@ from muhat.data.text_records import LONGEST_RECORD, Piece, pieces
 from muhat.errors import InvalidInput
 
 _ASCII = bytes(range(128)) + b"?" * 128
+_HEADER_BYTES = 1 << 12
 _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -37,7 +38,7 @@ class CsvFile(TextFile):
     def __init__(self, path: Path, compression: str | None, delimiter: str | None = None) -> None:
         super().__init__(path, compression, (delimiter or ",").encode())
         with open_bytes(path, compression) as file:
-            found = next(pieces(file, self.start, self._delimiter), None)
+            found = next(pieces(file, self.start, self._delimiter, _HEADER_BYTES), None)
         if delimiter is None and found is not None:
             _hint(found.text)
         header = _first_record(found)

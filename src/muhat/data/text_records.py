@@ -48,11 +48,14 @@ class Piece:
         return b"" if self.layout is None else cleaned(self.text, self.layout)
 
 
-def pieces(file: BinaryIO, start: int, delimiter: bytes | None) -> Iterator[Piece]:
-    """The records from the byte `start` on, where one begins, a few megabytes at a time.
+def pieces(
+    file: BinaryIO, start: int, delimiter: bytes | None, block: int | None = None
+) -> Iterator[Piece]:
+    """The records from the byte `start` on, where one begins, a few megabytes (`block`) at a time.
 
     Without a delimiter quotes mean nothing, and every line is a record.
     """
+    block = block or BLOCK_BYTES
     file.seek(start)
     held, position, final = b"", start, False
     while held or not final:
@@ -70,7 +73,7 @@ def pieces(file: BinaryIO, start: int, delimiter: bytes | None) -> Iterator[Piec
             held, final = b"", False
             yield Piece(position)
         if not final:
-            chunk = file.read(BLOCK_BYTES)
+            chunk = file.read(block)
             held, final = held + chunk, not chunk
 
 
