@@ -164,14 +164,21 @@ def test_simultaneous_and_surer_intervals_are_longer():
 
 
 def test_a_population_interval_is_refused_where_it_cannot_be_said():
-    secret = mh.mean(X, domain=BOX, privacy=RHO, n=None)
+    secret = mh.sum(X, domain=BOX, privacy=RHO, n=None)
     with pytest.raises(mh.InvalidInput, match="secret"):
         secret.interval(target="population")
     several = mh.mean(X, domain=BOX, privacy=RHO, contributions=2)
     with pytest.raises(mh.InvalidInput, match="independent"):
         several.interval(target="population")
-    with pytest.raises(mh.InvalidInput, match="sum"):
-        mh.sum(X, domain=BOX, privacy=RHO).interval(target="population")
+    with pytest.raises(mh.InvalidInput, match="count"):
+        mh.count(X, privacy=RHO).interval(target="population")
+    inside = mh.mean(X, domain=BOX, privacy=RHO).projected()
+    with pytest.raises(mh.InvalidInput, match="projected"):
+        inside.interval(target="population")
+    with pytest.raises(mh.InvalidInput, match="guaranteed is for"):
+        mh.mean(X, domain=BOX, privacy=RHO).interval(guaranteed=True)
+    assert "population" not in repr(several)
+    assert "population_interval" not in json.loads(several.to_json())
 
 
 @pytest.mark.parametrize("arguments", [{"confidence": 0}, {"confidence": 1}, {"target": "moon"}])

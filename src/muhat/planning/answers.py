@@ -19,6 +19,7 @@ from muhat.noise.spread import Spread
 from muhat.planning.plan import Plan
 from muhat.release.fields import CONFIDENCE
 from muhat.release.recorded import Recorded
+from muhat.release.squares import Squares
 
 Floats = NDArray[np.float64]
 
@@ -30,19 +31,22 @@ class Answer:
     value: Floats
     noise: Spread | Ratio
     recorded: Recorded | None = None
+    squares: Squares | None = None
 
 
 def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
     """The value and its spread, from the noisy rows of the plan's query."""
     query = plan.recipe.query
     counts = noisy[query.sum_rows + len(query.squares) :] if isinstance(query, ColumnsQuery) else []
+    squares = _squares(plan, noisy)
     if plan.is_ratio:
         ratio = _ratio(plan, noisy[: query.sum_rows], counts or noisy[-1:])
-        return Answer(_mean(plan, ratio), ratio, Recorded(ratio.count, ratio.count_error))
+        number = Recorded(ratio.count, ratio.count_error)
+        return Answer(_mean(plan, ratio), ratio, number, squares)
     assert plan.spread is not None
-    recorded = _recorded(plan, counts) if counts else None
     if plan.domain is None:
         return Answer(np.array([float(noisy[0])]), plan.spread)
+    recorded = _recorded(plan, counts) if counts else None
     counted = query.count_multiplier is not None
     totals = noisy[: query.sum_rows]
     centers = _centers(plan, noisy[-1] if counted else Fraction(0))
@@ -54,7 +58,7 @@ def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
         # Exact up to the last step: a centre far from 0 must not swallow the digits.
         places = zip(box.center_units, box.grid, totals, strict=True)
         exact = [centers * units * step + total for units, step, total in places]
-        return Answer(np.array([float(x) for x in exact]), plan.spread, recorded)
+        return Answer(np.array([float(x) for x in exact]), plan.spread, recorded, squares)
     assert plan.recipe.center is not None
     middle = float(centers) * plan.recipe.center
     return Answer(middle + plan.recipe.to_domain(totals), plan.spread)
@@ -104,6 +108,22 @@ def _mean(plan: Plan, ratio: Ratio) -> Floats:
     if plan.missing == "drop":
         return np.where(ratio.is_empty(CONFIDENCE), np.nan, value)
     return value
+
+
+def _squares(plan: Plan, noisy: list[Fraction]) -> Squares | None:
+    """The noisy sums of squares, and the frame that they are measured in."""
+    query, law = plan.recipe.query, plan.recipe.law
+    if not isinstance(query, ColumnsQuery) or not query.squares:
+        return None
+    place = slice(query.sum_rows, query.sum_rows + len(query.squares))
+    rows = query.sum_rows if law.independent else query.rows
+    ends = zip(query.box.reach, query.box.grid, strict=True)
+    return Squares(
+        np.array([float(total) for total in noisy[place]]),
+        Spread(law, rows, plan.recipe.row_scales[place]),
+        np.array(query.box.center),
+        np.array([float(reach * step) for reach, step in ends]),
+    )
 
 
 def _recorded(plan: Plan, counts: list[Fraction]) -> Recorded:

@@ -83,6 +83,7 @@ def carry_out(plan: Plan, source: Source, approval: Approval | None) -> Release:
         domain=plan.domain,
         noise=found.noise,
         recorded=found.recorded,
+        squares=found.squares,
         missing=plan.missing,
         certificate=certificate,
         assumptions=plan.assumptions,

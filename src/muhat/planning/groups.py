@@ -77,6 +77,7 @@ def group_means(
                 domain=plan.domain,
                 noise=found.noise,
                 recorded=found.recorded,
+                squares=found.squares,
                 missing=plan.missing,
                 certificate=None,
                 assumptions=(

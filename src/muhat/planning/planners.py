@@ -61,6 +61,7 @@ def plan_mean(  # type: ignore[misc]
     neighbors: Neighbors | str | None = None,
     missing: str | None = None,
     contributions: int = 1,
+    population: bool | None = None,
     mechanism: str | None = None,
     clip: Domain | None = None,
     insist: bool = False,
@@ -80,7 +81,8 @@ def plan_mean(  # type: ignore[misc]
     weighted by 1/width. A person holds at most `contributions` records. `missing` says what
     becomes of missing values: "drop" leaves them out of their column (the default for a dict of
     bounds), "center" puts the centre in their place (the default for a Domain), "none" declares
-    that there are none. `mechanism` overrides
+    that there are none. `population` says whether squares are released beside the sums, for the
+    sampling error: None where they cost nothing, True always, False never. `mechanism` overrides
     the choice, for comparison. `clip` is a smaller domain about the same centre that records are
     clipped to, for domains that do not clip themselves (zonotopes, sums, images).
 
@@ -111,6 +113,8 @@ def plan_mean(  # type: ignore[misc]
         "symmetric": symmetric,
         "unbiased": unbiased,
     }
+    if population and (unbiased or isinstance(domain, Reals)):
+        raise InvalidInput("population=True is for bounded records, without unbiased=True.")
     if isinstance(domain, Reals):
         check_promise(privacy)
         options: dict[str, Any] = {
@@ -170,7 +174,7 @@ def plan_mean(  # type: ignore[misc]
         missing=missing,
         contributions=contributions,
         clip=clip,
-        population=False,
+        population=population,
     )
     if n is not None:
         if n_min is not None:
@@ -197,6 +201,7 @@ def plan_sum(
     neighbors: Neighbors | str | None = None,
     missing: str | None = None,
     contributions: int = 1,
+    population: bool | None = None,
     mechanism: str | None = None,
     clip: Domain | None = None,
 ) -> Plan:
@@ -212,7 +217,7 @@ def plan_sum(
         missing=missing,
         contributions=contributions,
         clip=clip,
-        population=False,
+        population=population,
     )
     names = task.candidates(mechanism)
     if n is not None or (task.missing == "drop" and isinstance(task.domain, Box)):

@@ -197,4 +197,5 @@ def _plan(domain: Domain, p: float, weights: tuple[float, ...] | None) -> Plan:
         p=p,
         weights=weights,
         mechanism="gaussian",
+        population=False,
     )

@@ -86,6 +86,7 @@ class GaussianRandomizer:
             p=self.p,
             weights=self.weights,
             mechanism="gaussian",
+            population=False,
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from muhat._text import joined, printable
 from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
+from muhat.release.population import shows_population
 
 if TYPE_CHECKING:
     from muhat.release.release import Release
@@ -53,8 +54,9 @@ def release_rows(release: Release) -> list[list[str]]:
 
         return population_rows(release)
     interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(release) else "")
-    counts = recorded_cells(release)
-    rows = [["column", "value", "standard error", interval, *counts[:1]]]
+    counts, wider = recorded_cells(release), population_cells(release)
+    interval += ": records" * bool(wider)
+    rows = [["column", "value", "standard error", interval, *wider[:1], *counts[:1]]]
     if release.noise is None:
         for column, value in zip(release.columns, release.value, strict=True):
             shown = "none" if release.failed else f"{value:.6g}"
@@ -68,8 +70,21 @@ def release_rows(release: Release) -> list[list[str]]:
         if not release.empty[place]:
             ends = f"{rounded(lower[place], error)} … {rounded(upper[place], error)}"
             cells = [rounded(value, error), significant(error), ends]
-        rows.append([column, *cells, *counts[place + 1 : place + 2]])
+        beside = (wider[place + 1 : place + 2], counts[place + 1 : place + 2])
+        rows.append([column, *cells, *beside[0], *beside[1]])
     return shortened(rows)
+
+
+def population_cells(release: Release) -> list[str]:
+    """A header and the interval of every column for its population; [] if there is none."""
+    if not shows_population(release):
+        return []
+    lower, upper = release.interval(target="population")
+    cells = []
+    for low, high, empty in zip(lower, upper, release.empty, strict=True):
+        error = (high - low) / 4
+        cells.append("" if empty else f"{rounded(low, error)} … {rounded(high, error)}")
+    return ["95 % interval: population", *cells]
 
 
 def recorded_cells(release: Release) -> list[str]:
@@ -97,7 +112,25 @@ def release_notes(release: Release) -> list[str]:
     said = caution_lines(release.privacy, release.n)
     if release.failure is not None:
         return [*said, f"No value came out; the promise is spent. The reason: {release.failure}."]
-    return [*said, *missing_lines(release), *_learnt_lines(release), *_goodness(release)]
+    lines = [*missing_lines(release), *population_lines(release), *_learnt_lines(release)]
+    return [*said, *lines, *_goodness(release)]
+
+
+def population_lines(release: Release) -> list[str]:
+    """What the two intervals are about, if there are two."""
+    if not shows_population(release):
+        return []
+    values = "recorded values" if _counts_columns(release) else "records"
+    other = "the mean of the population that they are independent draws of"
+    if release.statistic == "sum":
+        other = f"{release.n} times {other}"
+    lines = [
+        f"The first interval is for the {release.statistic} of these {values}, clipped to their "
+        f"bounds: noise alone. The second is for {other}, clipped too."
+    ]
+    if release.squares is None:
+        lines.append("No squares were released, so it allows for the largest sampling error.")
+    return lines
 
 
 def caution_lines(privacy: Privacy, n: int | None) -> list[str]:

@@ -94,8 +94,8 @@ def read_certificate(fields: dict[str, Any]) -> Certificate | None:
     return None if certificate is None else Certificate.from_dict(certificate)
 
 
-def interval_fields(interval: tuple[Floats, Floats], target: str = "empirical") -> dict[str, Any]:
-    """An interval: by default the one around the exact answer for the clipped records."""
+def interval_fields(interval: tuple[Floats, Floats], target: str = "records") -> dict[str, Any]:
+    """The interval around the exact answer for the clipped records, or for their population."""
     lower, upper = interval
     return {
         "confidence": CONFIDENCE,

@@ -29,9 +29,11 @@ from muhat.release.fields import (
 )
 from muhat.release.noise_fields import Noise, noise_from_dict, noise_to_dict
 from muhat.release.outside import Outside
+from muhat.release.population import population_interval, shows_population
 from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
 from muhat.release.recorded import Recorded
+from muhat.release.squares import Squares
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +68,8 @@ class Release:
     intervals and errors are about it. With a `failure`, the reason why no value came out, all
     values are not-a-number.
     `missing` is the rule for missing values, `recorded` the noisy number of values that there were;
-    a column where that cannot be told from 0 has the value not-a-number.
+    a column where that cannot be told from 0 has the value not-a-number. `squares` are the noisy
+    sums of squares, for the sampling error.
     """
 
     statistic: str
@@ -93,6 +96,7 @@ class Release:
     failure: str | None = None
     missing: str | None = None
     recorded: Recorded | None = None
+    squares: Squares | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.columns),)
@@ -149,14 +153,20 @@ class Release:
         return None if self.noise is None else self.noise.covariance
 
     def interval(
-        self, confidence: float = 0.95, *, simultaneous: bool = False, target: str = "empirical"
+        self,
+        confidence: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        target: str = "records",
+        guaranteed: bool = False,
     ) -> tuple[Floats, Floats]:
         """Lower and upper ends, each of shape (d,).
 
-        The target "empirical" is the exact answer for the clipped records: the interval covers
-        the noise alone. The target "population" is the mean of the distribution that the
-        records are drawn from (clipped too), if they are independent draws of it: Hoeffding's
-        inequality adds the sampling error, with nothing assumed but the bounds. Where a moment is
+        The target "records" is the exact answer for the clipped records: the interval covers the
+        noise alone ("empirical" is an old word for it). The target "population" is the mean of
+        the distribution that the records are independent draws of, clipped too; for a sum, n
+        times that. It adds the sampling error, from the noisy squares where they were released;
+        `guaranteed` makes it hold for every n and distribution, and longer. Where a moment is
         assumed, it is the mean of the distribution itself, and the interval allows for noise,
         sampling and bias, for every distribution with that moment and every n. One interval a
         coordinate, or with `simultaneous` all of them at once. A projection moves the value and
@@ -164,16 +174,23 @@ class Release:
         shrinking.
         """
         level = _check.probability("confidence", confidence)
-        _check.one_of("target", target, ["empirical", "population"])
+        _check.one_of("target", target, ["records", "population", "empirical"])
         noise = self._known_noise()
+        if target == "population" and self.moment_error is not None and self.contributions == 1:
+            assert isinstance(noise, Spread)
+            half = self.moment_error.half_widths(noise, level, joint=simultaneous)
+            return self._middle - half, self._middle + half
         if target == "population":
-            half = self._population_half_widths(level, simultaneous)
-        elif isinstance(noise, Ratio):
+            return population_interval(
+                self, level, simultaneous=simultaneous, guaranteed=guaranteed
+            )
+        if guaranteed:
+            raise InvalidInput('guaranteed is for target="population"; the records\' always holds.')
+        if isinstance(noise, Ratio):
             assert self.domain is not None
             lower, upper = noise.interval(level, joint=simultaneous)
             return self.domain.center + lower, self.domain.center + upper
-        else:
-            half = noise.half_widths(level, joint=simultaneous)
+        half = noise.half_widths(level, joint=simultaneous)
         return self._middle - half, self._middle + half
 
     @property
@@ -192,43 +209,6 @@ class Release:
                 f"{self.mechanism!r}, so it has no interval."
             )
         return self.noise
-
-    def _population_half_widths(self, level: float, simultaneous: bool) -> Floats:
-        if self.moment_error is not None and self.contributions == 1:
-            assert isinstance(self.noise, Spread)
-            return self.moment_error.half_widths(self.noise, level, joint=simultaneous)
-        if self.statistic != "mean" or self.domain is None:
-            raise InvalidInput(
-                f"a {self.statistic} has no population interval; only a mean estimates "
-                "something of the population."
-            )
-        if self.contributions > 1:
-            raise InvalidInput(
-                "records of one person are not independent draws, so the sampling error is "
-                'unknown with contributions > 1; use target="empirical".'
-            )
-        if self.n is None or not isinstance(self.noise, Spread):
-            raise InvalidInput(
-                "the sampling error depends on the number of records, which is secret here; "
-                'use target="empirical".'
-            )
-        if self.domain_is_learnt:
-            raise InvalidInput(
-                "the set was learnt from these records and leaves some of them outside, so it says "
-                "nothing about a population. Bound the records by mh.Box or mh.Ball for that; "
-                'target="empirical" is about the clipped records.'
-            )
-        miss, spread = 1 - level, self.noise
-        statements = len(self.value) if simultaneous else 1
-        halves = []
-        for share in (0.1, 0.3, 0.5, 0.7, 0.9):
-            # Any public split of the miss between noise and sampling is valid; take the best.
-            sampling = math.sqrt(2 / self.n * math.log(2 * statements / (miss * (1 - share))))
-            halves.append(
-                spread.half_widths(1 - miss * share, joint=simultaneous)
-                + self.domain.half_widths * sampling
-            )
-        return np.asarray(min(halves, key=lambda half: float(np.sum(half / halves[0]))))
 
     def projected(self, onto: Domain | Intervals | None = None) -> Release:
         """The value moved to the nearest point of a convex set that the exact answer lies in.
@@ -279,7 +259,6 @@ class Release:
         errors, noise = self.standard_error, self.noise
         optional = {
             "bias": self.bias,
-            "population_interval": self._population_fields(),
             "outside": None if self.outside is None else self.outside.to_dict(),
             "averaged": self.averaged,
             "rmse": self.rmse,
@@ -289,6 +268,8 @@ class Release:
             "failure": self.failure,
             "missing": self.missing,
             "recorded": None if self.recorded is None else self.recorded.to_dict(),
+            "squares": None if self.squares is None else self.squares.to_dict(),
+            "population_interval": self._population_fields(),
         }
         return {
             "schema": SCHEMA,
@@ -315,7 +296,7 @@ class Release:
         return error is not None and self.contributions == 1 and error.tells(CONFIDENCE)
 
     def _population_fields(self) -> dict[str, Any] | None:
-        if not self.tells_population:
+        if not (self.tells_population or shows_population(self)):
             return None
         return interval_fields(self.interval(target="population"), "population")
 
@@ -334,7 +315,7 @@ class Release:
         columns, outside = tuple(fields["columns"]), fields.get("outside")
         averaged, rmse, assumed = map(fields.get, ("averaged", "rmse", "moment_error"))
         values = [math.nan] * len(columns) if value is None else value
-        recorded = fields.get("recorded")
+        recorded, squares = fields.get("recorded"), fields.get("squares")
         if (fields["noise"] is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")
         return cls(
@@ -355,6 +336,7 @@ class Release:
             failure=None if failure is None else str(failure),
             missing=fields.get("missing"),
             recorded=None if recorded is None else Recorded.from_dict(recorded),
+            squares=None if squares is None else Squares.from_dict(squares),
             **read_account(fields),
         )
 

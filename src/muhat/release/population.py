@@ -1,0 +1,230 @@
+"""Intervals for the population that records were drawn from: noise and sampling together.
+
+The default adds the sampling error √(S²/n) to the noise, with an upper bound S²₊ of the variance
+in place of S²: the noisy variance and 1.645 of its deviations, or the most that the mean allows
+(Bhatia and Davis: S² ≤ 1 − m² within [−1, 1]), whichever is less. The guaranteed interval holds
+for every n and every distribution on the bounds: Bernstein's inequality, with Maurer and Pontil's
+for the variance. Everything is in u = (x − centre)/half-width. Proof: docs/proofs/population.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.errors import InvalidInput
+from muhat.mechanisms.ratio import Ratio
+from muhat.noise.law import LAWS
+from muhat.noise.spread import Spread
+
+if TYPE_CHECKING:
+    from muhat.release.release import Release
+
+Floats = NDArray[np.float64]
+
+DEVIATIONS = 1.645
+"""How far above the noisy variance its bound lies: chosen so that intervals hold as often as they
+say for skewed and for rare values too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """What is known of the values in units of u: noisy sums, counts, Σ(1 − u²), and their errors.
+
+    `sums`, `lacking` have shape (d,), `count` too or (1,); errors are standard deviations.
+    `lacking` is None if no squares were released.
+    """
+
+    sums: Floats
+    sum_error: Floats
+    count: Floats
+    count_error: Floats
+    lacking: Floats | None
+    lacking_error: Floats | None
+
+    def variance(self) -> Floats:
+        """S²₊, of shape (d,): rarely below the variance of the values."""
+        count = np.maximum(self.count, 2.0)
+        mean = np.clip(self.sums / count, -1, 1)
+        error = np.sqrt(self.sum_error**2 + (mean * self.count_error) ** 2) / count
+        most = 1 - np.clip(np.abs(mean) - DEVIATIONS * error, 0, 1) ** 2
+        if self.lacking is None or self.lacking_error is None:
+            return np.asarray(most)
+        lack = np.clip(self.lacking / count, 0, 1)
+        found = (1 - self.lacking / count - mean**2 + error**2) * count / (count - 1)
+        spread = np.sqrt(
+            (
+                self.lacking_error**2
+                + (2 * mean * self.sum_error) ** 2
+                + ((lack + 2 * mean**2) * self.count_error) ** 2
+            )
+            / count**2
+            + 2 * error**4
+        )
+        return np.asarray(np.maximum(np.minimum(found + DEVIATIONS * spread, most), 0.0))
+
+    def deviation_at_most(self, quantile: float, miss: float) -> Floats:
+        """A bound on the population's standard deviation, at most 1, of shape (d,).
+
+        It holds but for a chance of `miss`, if no noise reaches beyond `quantile` deviations.
+        """
+        ones = np.ones(self.sums.shape)
+        if self.lacking is None or self.lacking_error is None:
+            return ones
+        least = np.maximum(self.count - quantile * self.count_error, 2.0)
+        most = np.maximum(self.count + quantile * self.count_error, 2.0)
+        lack = np.maximum(self.lacking - quantile * self.lacking_error, 0.0) / most
+        mean = np.maximum(np.abs(self.sums) - quantile * self.sum_error, 0.0) / most
+        sample = np.maximum(1 - lack - mean**2, 0.0) * least / (least - 1)
+        beyond = 2 * np.sqrt(2 * math.log(1 / miss) / (least - 1))
+        return np.asarray(np.minimum(np.sqrt(sample) + beyond, ones))
+
+
+def population_interval(
+    release: Release, confidence: float, *, simultaneous: bool, guaranteed: bool
+) -> tuple[Floats, Floats]:
+    """Lower and upper ends for the population's mean (of a sum: n times that), shape (d,) each."""
+    check_population(release)
+    noise, n = release.noise, release.n
+    moments, halves = _moments(release)
+    divided = release.statistic == "mean"
+    if isinstance(noise, Ratio):
+        assert release.domain is not None
+        level, sampling = confidence, _sampling(moments, confidence, len(halves), simultaneous)
+        if guaranteed:
+            level, sampling = _guaranteed_ratio(moments, noise, halves, confidence, simultaneous)
+        lower, upper = noise.interval(level, joint=simultaneous, sampling=sampling * halves)
+        return release.domain.center + lower, release.domain.center + upper
+    assert isinstance(noise, Spread)
+    assert n is not None
+    scale = halves / n if divided else halves
+    if guaranteed:
+        half = _guaranteed_half(moments, noise, confidence, simultaneous, scale)
+    else:
+        sampling = _sampling(moments, confidence, len(halves), simultaneous) * scale
+        half = np.hypot(noise.half_widths(confidence, joint=simultaneous), sampling)
+    middle = release.value
+    return middle - half, middle + half
+
+
+def check_population(release: Release) -> None:
+    """Refuse where the sampling error is not known, in words."""
+    refused = why_no_population(release)
+    if refused is not None:
+        raise InvalidInput(f'{refused}; use target="records".')
+
+
+def why_no_population(release: Release) -> str | None:
+    """Why a release has no interval for the population; None if it has one."""
+    if release.statistic not in ("mean", "sum") or release.domain is None:
+        return f"a {release.statistic} estimates nothing of the population"
+    if release.unprojected is not None:
+        return "a projection moves the value for reasons of its own: ask before projected()"
+    if release.contributions > 1:
+        return (
+            "records of one person are not independent draws, so the sampling error is unknown "
+            "with contributions > 1"
+        )
+    if release.domain_is_learnt:
+        return (
+            "the set was learnt from these records and leaves some of them outside, so it says "
+            "nothing about a population. Bound the records by mh.Box or mh.Ball for that"
+        )
+    if release.statistic == "sum" and release.n is None:
+        return "how large a sum would be in another sample depends on n, which is secret here"
+    if not isinstance(release.noise, Ratio) and release.n is None:
+        return "the sampling error depends on the number of records, which is secret here"
+    if not isinstance(release.noise, Spread | Ratio):
+        return f"nothing is known of the sampling error by the mechanism {release.mechanism!r}"
+    return None
+
+
+def shows_population(release: Release) -> bool:
+    """Whether the interval is printed beside the other; protocols have errors of their own."""
+    known = release.noise is not None and not release.failed
+    local = release.mechanism.startswith(("local-", "shuffle-"))
+    return known and not local and why_no_population(release) is None
+
+
+def _moments(release: Release) -> tuple[Moments, Floats]:
+    """The moments of a release and the half-widths that they are measured in."""
+    noise, squares, domain = release.noise, release.squares, release.domain
+    assert domain is not None
+    if squares is not None:
+        center, halves = squares.center, squares.half_widths
+    elif release.statistic == "sum" and release.missing == "drop":
+        low, high = (np.minimum(domain.bounding_box[0], 0), np.maximum(domain.bounding_box[1], 0))
+        center, halves = (low + high) / 2, (high - low) / 2
+    else:
+        center, halves = domain.center, domain.half_widths
+    lacking = None if squares is None else squares.lacking
+    lacking_error = None if squares is None else squares.spread.standard_error
+    if isinstance(noise, Ratio):
+        spread = noise.sum_spread.standard_error
+        shifted = (noise.shift + domain.center - center) * noise.count
+        sums = (noise.sums + shifted) / halves
+        parts = (sums, spread / halves, noise.count, noise.count_error)
+    else:
+        assert isinstance(noise, Spread)
+        assert release.n is not None
+        n = np.array([float(release.n)])
+        times = n if release.statistic == "mean" else np.ones(1)
+        sums = (release.value * times - n * center) / halves
+        parts = (sums, noise.standard_error * times / halves, n, np.zeros(1))
+    return Moments(*parts, lacking, lacking_error), halves
+
+
+def _sampling(moments: Moments, confidence: float, dim: int, simultaneous: bool) -> Floats:
+    """z·√(n·S²₊): what a draw of the records may add to the sums, in half-widths."""
+    z = LAWS["normal"].quantile(confidence, dim, joint=simultaneous)
+    return np.asarray(z * np.sqrt(np.maximum(moments.count, 0.0) * moments.variance()))
+
+
+def _guaranteed_half(
+    moments: Moments, noise: Spread, confidence: float, simultaneous: bool, scale: Floats
+) -> Floats:
+    """Bernstein's bound for n public; with normal noise in the same exponent."""
+    miss, law = _miss(moments, confidence, simultaneous), noise.law
+    quantile = law.quantile(1 - miss / 10, noise.rows) / math.sqrt(law.variance(noise.rows))
+    deviation = moments.deviation_at_most(quantile, miss / 10)
+    # 7/10 of the miss for the mean itself, 1/10 each for both noises and the variance.
+    if law.name == "normal":
+        log = math.log(2 / (0.7 * miss))
+        total = moments.sum_error**2 + moments.count * deviation**2
+        return np.asarray((np.sqrt(2 * log * total) + 2 * log / 3) * scale)
+    log = math.log(2 / (0.35 * miss))
+    sampling = np.sqrt(2 * log * moments.count) * deviation + 2 * log / 3
+    return np.asarray(noise.half_widths(1 - 0.35 * miss, joint=False) + sampling * scale)
+
+
+def _guaranteed_ratio(
+    moments: Moments, noise: Ratio, halves: Floats, confidence: float, simultaneous: bool
+) -> tuple[float, Floats]:
+    """A level for the noise and an allowance for sampling that hold together for every n.
+
+    |noise| + |sampling| ≤ q + s is allowed for by √(q² + (2qs + s²)), with the largest q.
+    """
+    miss, law = _miss(moments, confidence, simultaneous), noise.sum_spread.law
+    rows = noise.sum_spread.rows
+    deviations = math.sqrt(law.variance(rows))
+    quantile = law.quantile(1 - miss / 10, rows) / deviations
+    deviation = moments.deviation_at_most(quantile, miss / 10)
+    most = np.maximum(moments.count + quantile * moments.count_error, 1.0)
+    # 6/10 of the miss for the mean itself, 1/10 each for three noises and the variance.
+    log = math.log(2 / (0.3 * miss))
+    sampling = np.sqrt(2 * log * most) * deviation + 2 * log / 3
+    level = 1 - 0.3 * miss
+    reach = law.quantile(level, rows) / deviations
+    largest = reach * (moments.sum_error + moments.count_error)
+    if simultaneous:
+        # The ratio shares a miss among its columns by itself.
+        level = 1 - 0.3 * miss * len(halves)
+    return level, np.sqrt(2 * largest * sampling + sampling**2)
+
+
+def _miss(moments: Moments, confidence: float, simultaneous: bool) -> float:
+    return (1 - confidence) / (len(moments.sums) if simultaneous else 1)

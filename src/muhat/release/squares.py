@@ -1,0 +1,54 @@
+"""Noisy sums of squares beside sums: what is known of the variance of every column.
+
+With u = (x − centre)/half-width in [−1, 1] the sum of 1 − u² is released, in which the noise is
+small beside what the sampling error needs (docs/proofs/population.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.errors import InvalidInput
+from muhat.noise.spread import Spread
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Squares:
+    """Σ(1 − u²) of every column with noise, of shape (d,); `spread` describes the noise."""
+
+    lacking: Floats
+    spread: Spread
+    center: Floats
+    half_widths: Floats
+
+    def __post_init__(self) -> None:
+        shape = self.lacking.shape
+        if any(part.shape != shape for part in (self.center, self.half_widths)):
+            raise InvalidInput("sums of squares have a centre and a half-width a column.")
+        if not np.isfinite(self.lacking).all() or self.spread.scales.shape != shape:
+            raise InvalidInput("sums of squares are finite, and their noise is known.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "lacking": self.lacking.tolist(),
+            "spread": self.spread.to_dict(),
+            "center": self.center.tolist(),
+            "half_widths": self.half_widths.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Squares:
+        """What `to_dict` described."""
+        return cls(
+            np.array(fields["lacking"], np.float64),
+            Spread.from_dict(fields["spread"]),
+            np.array(fields["center"], np.float64),
+            np.array(fields["half_widths"], np.float64),
+        )
