@@ -104,3 +104,25 @@ def test_a_release_has_the_smaller_error_and_says_what_the_other_is():
     exact = protocols.local_mean(domain={"age": (0, 10)}, n=3000, privacy=mh.ZCDP(rho=0.5))
     again = protocols.simulate(exact, people)
     assert again.standard_error == pytest.approx(exact.randomizer.spread(3000).standard_error)
+
+
+@pytest.mark.parametrize("size", [1e-120, 1.0, 1e120])
+def test_errors_scale_with_the_domain_on_every_scale(size):
+    """Fourth powers of its numbers are no floats."""
+    randomizer = CapRandomizer.of(mh.Ball(size, dim=2), 1.0)
+    sent = received(randomizer, np.zeros((500, 2)), np.random.default_rng(4))
+    for own in (of_records(randomizer, sent), of_people(randomizer, sent, size)):
+        error = own.used.standard_error / size
+        assert np.isfinite(error).all()
+        assert (error > 0.05).all()
+        assert (error < 0.2).all()
+
+
+def test_flat_and_oblique_domains_have_errors_of_their_own():
+    line = CapRandomizer.of(mh.Points(np.array([[0.0, 0.0, 5.0], [3.0, 4.0, 5.0]])), 3.0)
+    ends = np.tile([3.0, 4.0, 5.0], (2000, 1))
+    own = of_records(line, received(line, ends, np.random.default_rng(5)))
+    first, second, third = own.used.standard_error
+    assert second / first == pytest.approx(4 / 3)
+    assert third == pytest.approx(0, abs=1e-9)
+    assert own.gain > 2

@@ -157,28 +157,43 @@ class CapRandomizer:
         return self.map.point(total / (len(indices) * self.moments.shrinkage))
 
     def estimates(self, nonces: Bytes, payloads: Bytes) -> Iterator[Floats]:
-        """What every message tells about its record, less the centre, some thousand at a time.
+        """What every message tells about its record, some thousand at a time, without bias.
 
-        Unbiased; of shape (rows, domain.dim), and each row of the same length for a ball.
+        Of shape (rows, domain.dim): less the centre, and every coordinate in units of `longest`,
+        so that none is beyond ±1 and powers of it are floats.
         """
         indices, axes = _indices(payloads, self.payload_bytes), self.map.axes
         step = max(1, _CHUNK_NUMBERS // max(axes.shape))
         for start in range(0, len(indices), step):
             rows = slice(start, start + step)
-            found = self.codebook.vectors(nonces[rows], indices[rows]) / self.moments.shrinkage
-            yield found * axes if axes.ndim == 1 else found @ axes.T
+            found = self.codebook.vectors(nonces[rows], indices[rows])
+            yield found if axes.ndim == 1 else found @ (axes / self._lengths[:, None]).T
 
     @property
-    def least_variances(self) -> Floats:
-        """What no coordinate of a message's estimate varies less than, of shape (domain.dim,).
+    def longest(self) -> Floats:
+        """What no coordinate of an estimate, less the centre, exceeds, of shape (domain.dim,)."""
+        return np.asarray(self._lengths / self.moments.shrinkage)
+
+    @property
+    def least_variance(self) -> float:
+        """What no coordinate of an estimate varies less than, in squares of `longest`.
 
         The covariance of `spread`, along the record and across, is least at t = 0 or t = 1.
         """
         base, excess = self._variances
         across = base - excess / (self.map.rank - 1) if self.map.rank > 1 else base
-        least = max(min(base, base + excess - 1, across), 0.0)
+        return max(min(base, base + excess - 1, across), 0.0) * self.moments.shrinkage**2
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """Of the rows of the axes; 1 where the domain has no width."""
         axes = self.map.axes
-        return np.asarray(least * (axes**2 if axes.ndim == 1 else np.square(axes).sum(axis=1)))
+        if axes.ndim == 1:
+            return axes
+        units = np.abs(axes).max(axis=1)
+        units = np.where(units > 0, units, 1.0)
+        lengths = units * np.linalg.norm(axes / units[:, None], axis=1)
+        return np.where(lengths > 0, lengths, 1.0)
 
     def covariance(self, n: int) -> Floats:
         """That of `spread(n)`: see `MeanRandomizer`."""

@@ -14,6 +14,7 @@ docs/proofs/local.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ class OwnSpread:
     def gain(self) -> float:
         """The most that a standard error would be larger for the worst records."""
         used, worst = self.used.standard_error, self.worst.standard_error
-        return float(np.max(worst / used))
+        return float(np.max(np.divide(worst, used, out=np.ones_like(used), where=used > 0)))
 
     def describe(self) -> str:
         """Both errors, in a sentence."""
@@ -62,7 +63,7 @@ def of_people(randomizer: MeanRandomizer, received: Received, radius: float) -> 
     users = received.users
     noise = randomizer.spread(users)
     # No coordinate of a record in a ball has a larger variance than the radius squared.
-    sampled = np.sqrt(noise.standard_error**2 + radius**2 / users)
+    sampled = np.hypot(noise.standard_error, radius / math.sqrt(users))
     worst = noise.weighted(sampled / noise.standard_error)
     if isinstance(randomizer, GaussianRandomizer) or users < 2:
         return OwnSpread(worst, worst)
@@ -74,13 +75,18 @@ def _scaled(
     randomizer: CapRandomizer, received: Received, noise: Spread, most: float | None
 ) -> Spread:
     """A spread, every coordinate as wide as the messages show it, but for the largest factor."""
-    variance = _variances(randomizer, received)
-    factors = np.sqrt(variance / received.users) / noise.standard_error
+    own = np.sqrt(_variances(randomizer, received) / received.users) * randomizer.longest
+    # A coordinate without width has no error at all.
+    wide = noise.standard_error > 0
+    factors = np.divide(own, noise.standard_error, out=np.ones_like(own), where=wide)
     return noise.weighted(factors if most is None else np.minimum(factors, most))
 
 
 def _variances(randomizer: CapRandomizer, received: Received) -> Floats:
-    """S and 1.645 of its standard errors, or the least variance of a message, of shape (d,)."""
+    """S and 1.645 of its standard errors, or the least variance of a message, of shape (d,).
+
+    In squares of `randomizer.longest`.
+    """
     n = received.users
     sums = np.zeros((4, randomizer.domain.dim))
     for estimates in randomizer.estimates(received.nonces, received.payloads):
@@ -92,4 +98,4 @@ def _variances(randomizer: CapRandomizer, received: Received) -> Floats:
     spread = np.maximum(second - mean**2, 0.0) * n / (n - 1)
     tail = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
     error = np.sqrt(np.maximum(tail - spread**2, 0.0) / n)
-    return np.asarray(np.maximum(spread + SURE * error, randomizer.least_variances))
+    return np.asarray(np.maximum(spread + SURE * error, randomizer.least_variance))
