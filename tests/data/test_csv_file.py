@@ -257,7 +257,7 @@ def test_a_file_with_another_delimiter_gets_a_hint_that_names_it(
     cells_of_one = delimiter.join(["0.5"] * (header.decode().count(delimiter) + 1))
     path.write_bytes(header + b"\n" + cells_of_one.encode() + b"\n")
     for columns, dim in ((["b"], 1), (None, 1), (None, 2)):
-        with pytest.raises(InvalidInput, match=words):
+        with pytest.raises(InvalidInput, match=f"x.csv': the header has more {words}"):
             open_source(path, columns, dim)
     names = next(csv.reader([header.decode()], delimiter=delimiter))
     source = open_source(csv_data(path, delimiter=delimiter), [names[-1]])

@@ -254,7 +254,11 @@ def _open(path: Path, opener: Callable[[Path], File] | None) -> File:
     if not stat.S_ISREG(status.st_mode):
         # A pipe can be read only once, and opening one would wait for its writer.
         raise InvalidInput(f"{_shown(path)} is not a regular file. Copy what it holds into one.")
-    return unless_unreadable(path, lambda: opener(path))
+    try:
+        return unless_unreadable(path, lambda: opener(path))
+    except InvalidInput as refused:
+        reason = str(refused)
+    raise InvalidInput(reason if _shown(path) in reason else f"{_shown(path)}: {reason}")
 
 
 class _Openers:
