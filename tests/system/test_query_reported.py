@@ -83,12 +83,17 @@ def test_answers_that_the_public_total_decides_are_released_without_noise(
     assert release.projected().value == pytest.approx(release.value)
 
 
-@pytest.mark.parametrize("by", ["value", "column", "standard_error", "lower", "upper", "recorded"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        *("value", "column", "standard_error", "lower", "upper", "recorded", "population_lower"),
+    ],
+)
 def test_a_column_may_be_called_like_one_of_a_release(by):
     frame = FRAME.rename(columns={"g": by})
     means = mh.mean(frame, domain={"x": (0, 4)}, privacy=RHO, by=by, groups=["a", "b"])
     assert f"{by} of the record" in means.table()
-    assert len(means.table()) == 7
+    assert len(means.table()) == 9
     assert by in repr(means)
     assert means._repr_html_()
     plan = mh.plan_queries(W.identity(2), privacy=RHO, categories={by: ["a", "b"]}, missing="drop")

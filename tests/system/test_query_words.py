@@ -352,8 +352,10 @@ def public_part(release):
             if noisy == "standard_error" and "releases" not in fields:
                 continue
             each.pop(noisy)
-        if each.get("recorded"):
-            each["recorded"].pop("value")
+        each.pop("population_interval", None)
+        for part, number in (("recorded", "value"), ("squares", "lacking")):
+            if each.get(part):
+                each[part].pop(number)
         each["noise"].pop("sums", None)
         each["noise"].pop("count", None)
     return json.dumps(fields)

@@ -10,6 +10,7 @@ from muhat.release.display import (
     MISSING,
     caution_lines,
     page,
+    population_lines,
     rounded,
     shortened,
     significant,
@@ -45,6 +46,7 @@ def release_notes(release: GroupRelease) -> list[str]:
     lines = caution_lines(release.cost, None)
     if release.missing is not None:
         lines.append(MISSING[release.missing].format("mean"))
+    lines += population_lines(release.releases[0])
     if release.too_few.any():
         lines.append(TOO_FEW_NOTE)
     return [*lines, NOTE]
@@ -58,13 +60,20 @@ def release_title(release: GroupRelease) -> str:
 def release_rows(release: GroupRelease) -> list[list[str]]:
     """A header, then a line a group and column."""
     counted = "records" if release.missing != "drop" else "recorded values"
-    rows = [[release.by, "column", "value", "standard error", "95 % interval", counted]]
-    columns = [*release.table().values(), release.recorded_error.ravel()]
-    for group, column, value, error, low, high, recorded, spread in zip(*columns, strict=True):
-        cells = [TOO_FEW, "", ""]
+    intervals = ["95 % interval"]
+    if release.has_population:
+        intervals = ["95 % interval: records", "95 % interval: population"]
+    rows = [[release.by, "column", "value", "standard error", *intervals, counted]]
+    columns = list(release.table().values())
+    for group, column, value, error, *ends, recorded, spread in zip(
+        *columns, release.recorded_error.ravel(), strict=True
+    ):
+        cells = [TOO_FEW, "", *("" for _ in intervals)]
         if math.isfinite(error):
-            interval = f"{rounded(low, error)} … {rounded(high, error)}"
-            cells = [rounded(value, error), significant(error), interval]
+            cells = [rounded(value, error), significant(error)]
+            for low, high in zip(ends[::2], ends[1::2], strict=True):
+                size = error if low is ends[0] else (high - low) / 4
+                cells.append(f"{rounded(low, size)} … {rounded(high, size)}")
         number = f"{rounded(max(recorded, 0.0), 10 * spread)} ± {significant(spread)}"
         rows.append([str(group), column, *cells, number])
     return shortened(rows)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
+from muhat.release.population import why_no_population
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.reading import read_json
 from muhat.release.recorded import Recorded
@@ -22,6 +23,9 @@ from muhat.release.release import Release
 Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.groups/2"
+
+POPULATION = ("population_lower", "population_upper")
+"""The columns of a table that are about the populations of the groups."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,23 +100,44 @@ class GroupRelease:
         """Asymptotic standard deviations, of shape (groups, d); infinite for a tiny group."""
         return np.array([release.standard_error for release in self.releases])
 
+    @property
+    def has_population(self) -> bool:
+        """Whether there are intervals for the populations that the groups' values were drawn of."""
+        return why_no_population(self.releases[0]) is None
+
     def interval(
-        self, confidence: float = 0.95, *, simultaneous: bool = False
+        self,
+        confidence: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        target: str = "records",
+        guaranteed: bool = False,
     ) -> tuple[Floats, Floats]:
-        """Fieller's intervals, each end of shape (groups, d): one by one, or all at once."""
+        """Fieller's intervals, each end of shape (groups, d): one by one, or all at once.
+
+        `target` and `guaranteed` are those of a release of one group: with "population" an
+        interval is for the mean of what the values of a group are independent draws of.
+        """
         level = _check.probability("confidence", confidence)
         if simultaneous:
             # Groups have independent noise: all of them hold with the product of their levels.
             level = level ** (1 / len(self.groups))
-        ends = [release.interval(level, simultaneous=simultaneous) for release in self.releases]
+        ends = [
+            release.interval(level, simultaneous=simultaneous, target=target, guaranteed=guaranteed)
+            for release in self.releases
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a group and column: `pandas.DataFrame(release.table())`."""
         lower, upper = self.interval(confidence)
+        wider: dict[str, NDArray[Any]] = {}
+        if self.has_population:
+            ends = self.interval(confidence, target="population")
+            wider = dict(zip(POPULATION, (end.ravel() for end in ends), strict=True))
         width = len(self.columns)
         return {
-            unlike(self.by, ("column", *COLUMNS, "recorded")): np.repeat(
+            unlike(self.by, ("column", *COLUMNS, *POPULATION, "recorded")): np.repeat(
                 np.array(self.groups, dtype=object), width
             ),
             "column": np.tile(np.array(self.columns, dtype=object), len(self.groups)),
@@ -120,6 +145,7 @@ class GroupRelease:
             "standard_error": self.standard_error.ravel(),
             "lower": lower.ravel(),
             "upper": upper.ravel(),
+            **wider,
             "recorded": self.recorded.ravel(),
         }
 
