@@ -233,3 +233,35 @@ def test_symmetric_records_need_no_magnitude(folder):
     assert "--symmetric needs --columns A,B,…" in refused.output
     both = run("mean", "d.csv", "--bounds", "a=0:9", *promise, code=2)
     assert "--max-bias, --moment and --symmetric are for --magnitude" in both.output
+
+
+UNLIKE = ("--magnitude", "a=1e4", "--magnitude", "b=1e6", "--rho", "5")
+
+
+def test_moments_and_biases_are_said_of_each_column(folder):
+    moments = ("--moment", "b=2,20", "--moment", "a=2,1")
+    biases = ("--max-bias", "a=0.3", "--max-bias", "b=5")
+    told = run("mean", "d.csv", *UNLIKE, *moments, *biases, "--json").stdout
+    release = mh.Release.from_json(told)
+    assert release.moment.scales.tolist() == [1.0, 20.0]
+    assert release.bias <= 5
+    planned = json.loads(run("plan", *UNLIKE, "--n", "1000", *moments, *biases, "--json").stdout)
+    assert planned["moment"] == {"order": 2.0, "scales": [1.0, 20.0]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--moment", "2,15"), "--moment a=2,SIZE --moment b=2,SIZE"),
+        (
+            ("--moment", "a=2,1", "--moment", "b=2,9", "--max-bias", "0.1"),
+            "--max-bias a=B --max-bias b=B",
+        ),
+        (("--moment", "a=2,1"), "once for each of --columns"),
+        (("--moment", "a=2,1", "--moment", "a=2,1"), "once for each of --columns"),
+        (("--moment", "a=2,1", "--moment", "b=3,1"), "the same K"),
+        (("--moment", "a=2,1", "--moment", "b=x"), "must read K,SIZE"),
+    ],
+)
+def test_columns_of_unlike_units_need_one_each(folder, arguments, message):
+    assert message in run("mean", "d.csv", *UNLIKE, *arguments, code=2).output

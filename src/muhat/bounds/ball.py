@@ -146,7 +146,7 @@ def ball(n: int, dim: int, radius: float, privacy: Privacy) -> BallBounds:
 
     >>> found = ball(n=10_000, dim=100, radius=1.0, privacy=PureDP(epsilon=1.0))
     >>> [entry.mechanism for entry in found.achieved]
-    ['ellipsoid-norm', 'plain-laplace']
+    ['ellipsoid-norm', 'plain-laplace', 'the centre, always']
     >>> found[1].sentence()
     'Every 1-DP (pure) mechanism has error at least 0.003642 on some dataset.'
     """

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from muhat.cli.options import Command, interval, number
+from muhat.cli.where import Where
 from muhat.errors import InvalidInput
 
 
@@ -24,11 +25,18 @@ def assumption_options(command: Command) -> Command:
             is_flag=True,
             help="Assume a distribution symmetric about its mean; needs no --magnitude.",
         ),
-        click.option("--max-bias", type=float, help="The most bias in a column; see --moment."),
+        click.option(
+            "--max-bias",
+            multiple=True,
+            metavar="[COLUMN=]B",
+            help="The most bias in a column; see --moment. Columns of unlike units need one each.",
+        ),
         click.option(
             "--moment",
-            metavar="K,SIZE",
-            help="Assume E|x − mean|^K ≤ SIZE^K in every column: 2 and a standard deviation.",
+            multiple=True,
+            metavar="[COLUMN=]K,SIZE",
+            help="Assume E|x − mean|^K ≤ SIZE^K: 2 and a standard deviation. Columns of unlike "
+            "units need one each, with the same K.",
         ),
         click.option(
             "--scale",
@@ -41,7 +49,12 @@ def assumption_options(command: Command) -> Command:
 
 
 def assumptions_from(
-    *, scale: str | None, moment: str | None, **others: float | bool | None
+    where: Where,
+    *,
+    scale: str | None,
+    moment: tuple[str, ...],
+    max_bias: tuple[str, ...],
+    **others: float | bool | None,
 ) -> dict[str, Any]:
     """The library's arguments for those options that were given."""
     given: dict[str, Any] = {
@@ -51,9 +64,41 @@ def assumptions_from(
         if ":" not in scale:
             raise InvalidInput(f"--scale must read LOW:HIGH; got {scale!r:.80}.")
         given["scale"] = interval(scale, f"--scale {scale}")
-    if moment is not None:
-        order, comma, size = moment.partition(",")
-        if not comma:
-            raise InvalidInput(f"--moment must read K,SIZE, for instance 2,15; got {moment!r:.80}.")
-        given["moment"] = (number(order, moment), number(size, moment))
+    if moment:
+        moments = [moment_from(text) for text in _of_columns("--moment", "2,SIZE", moment, where)]
+        orders, sizes = zip(*moments, strict=True)
+        if len({*orders}) > 1:
+            raise InvalidInput("--moment must have the same K for every column.")
+        given["moment"] = (orders[0], sizes[0] if len(sizes) == 1 else list(sizes))
+    if max_bias:
+        texts = _of_columns("--max-bias", "B", max_bias, where)
+        biases = [number(text, f"--max-bias {text}") for text in texts]
+        given["max_bias"] = biases[0] if len(biases) == 1 else biases
     return given
+
+
+def moment_from(text: str) -> tuple[float, float]:
+    """K,SIZE as numbers."""
+    order, comma, size = text.partition(",")
+    if not comma:
+        raise InvalidInput(f"--moment must read K,SIZE, for instance 2,15; got {text!r:.80}.")
+    return number(order, text), number(size, text)
+
+
+def _of_columns(option: str, form: str, texts: tuple[str, ...], where: Where) -> list[str]:
+    """What an option says of every column, in their order; of all of them, if that is one text."""
+    names = where.columns
+    if len(texts) == 1 and "=" not in texts[0]:
+        if where.has_unlike_units and names is not None:
+            each = " ".join(f"{option} {name}={form}" for name in names)
+            raise InvalidInput(
+                f"{option} {texts[0]:.40} would be about columns of unlike units alike: "
+                f"say it of each, {each:.200}"
+            )
+        return list(texts)
+    said = dict(text.rpartition("=")[::2] for text in texts)
+    if names is None or {*said} != {*names} or len(said) != len(texts):
+        raise InvalidInput(
+            f"{option} must be given once, or as COLUMN={form} once for each of --columns."
+        )
+    return [said[name] for name in names]

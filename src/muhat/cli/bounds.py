@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat._text import joined
-from muhat.cli.assumed import assumptions_from
+from muhat.cli.assumed import moment_from
 from muhat.cli.options import promise_from, promise_options
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
@@ -110,7 +110,7 @@ def _of_bias(
 ) -> tuple[dict[str, Any], str]:
     from muhat.bounds import trilemma
 
-    order, scale = assumptions_from(scale=None, moment=moment or "2,1")["moment"]
+    order, scale = moment_from(moment or "2,1")
     found = trilemma(
         n,
         bias=bias,

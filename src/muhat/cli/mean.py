@@ -151,5 +151,5 @@ def _arguments(
         "contributions": contributions,
         "mechanism": mechanism,
         "insist": insist,
-        **assumptions_from(**assumed),
+        **assumptions_from(where, **assumed),
     }

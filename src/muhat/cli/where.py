@@ -18,6 +18,11 @@ class Where:
     columns: list[str] | None
     weights: list[float] | None = None
 
+    @property
+    def has_unlike_units(self) -> bool:
+        """Whether columns have magnitudes of their own, and not all the same."""
+        return self.weights is not None and len({*self.weights}) > 1
+
 
 def where_from(
     *,

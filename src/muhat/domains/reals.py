@@ -21,6 +21,11 @@ class Reals:
     privately inside it, so the magnitude may be far too large; ten times larger costs next to
     nothing. None stands for no bound at all.
 
+    It says the same everywhere: every value lies within ±magnitude, and so does every mean. What
+    becomes of a value beyond it all the same, a release says in its assumptions: where a ball is
+    learnt it counts as ±magnitude; means of bounded bias ask for their means to lie there, not for
+    the records; symmetric ones for neither.
+
     >>> Reals(dim=3, magnitude=1e6)
     Reals(dim=3, magnitude=1e+06)
     """

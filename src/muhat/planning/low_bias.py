@@ -15,7 +15,7 @@ from muhat.mechanisms.padded import PaddedMean
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
-from muhat.planning.low_bias_wish import Wish, checked_wish
+from muhat.planning.low_bias_wish import Floats, Wish, checked_wish, largest_biases
 from muhat.privacy import ApproxDP, Privacy, PureDP
 
 CLIPPED = ("clipped-laplace", "clipped-normal")
@@ -31,7 +31,7 @@ def plan_low_bias_mean(
     weights: ArrayLike | Mapping[str, float] | None,
     contributions: int,
     mechanism: str | None,
-    max_bias: float | None,
+    max_bias: ArrayLike | None,
     max_error: float | None,
     moment: Any,
     symmetric: bool,
@@ -43,11 +43,9 @@ def plan_low_bias_mean(
     Of the mechanisms with a bias of at most `max_bias` the one with the least predicted error is
     taken, and the others become its alternatives; without `max_bias` the bias is chosen too.
     """
-    bias = None if max_bias is None else _check.real("max_bias", max_bias)
-    if bias is not None and bias < 0:
-        raise InvalidInput(f"max_bias must not be negative; got {bias:g}.")
+    bias = None if max_bias is None else largest_biases(max_bias, domain.dim)
     symmetric = symmetric or mechanism == "symmetric"
-    unbiased = unbiased or bias == 0
+    unbiased = unbiased or (bias is not None and not bias.any())
     if unbiased:
         _refuse_without_bias(privacy, mechanism, symmetric=symmetric)
         bias = None
@@ -114,12 +112,12 @@ def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: 
 
 
 def _refuse_an_unreachable_error(
-    wish: Wish, bias: float | None, error: float, *, symmetric: bool
+    wish: Wish, limits: Floats | None, error: float, *, symmetric: bool
 ) -> None:
     """The bounds speak of mechanisms whose bias is small without symmetry too."""
-    if wish.domain.dim > 1 or bias is None or symmetric:
+    if wish.domain.dim > 1 or limits is None or symmetric:
         return
-    assumed = class_of(wish.domain, wish.moment)
+    assumed, bias = class_of(wish.domain, wish.moment), float(limits[0])
     least = trilemma(wish.n, bias=bias, privacy=wish.privacy, **assumed)
     strongest = least.strongest
     if strongest.value is not None and error < strongest.value:
@@ -133,7 +131,7 @@ def _refuse_an_unreachable_error(
 
 def _ranked(
     wish: Wish,
-    bias: float | None,
+    bias: Floats | None,
     mechanism: str | None,
     *,
     symmetric: bool,
@@ -160,11 +158,11 @@ def _ranked(
         _refuse_more_bias(assumed, bias)
         return [assumed, *others]
     is_usable = insist or wish.n >= assumed.least_n
-    usable = [assumed] if is_usable and _largest(assumed) <= bias else []
+    usable = [assumed] if is_usable and (assumed.biases <= bias).all() else []
     return sorted([*usable, *others], key=_error)
 
 
-def _refuse_this_magnitude(wish: Wish, bias: float | None) -> NoReturn:
+def _refuse_this_magnitude(wish: Wish, bias: Floats | None) -> NoReturn:
     size, symmetry = wish.domain.magnitude, "assume symmetry: symmetric=True"
     if not isinstance(wish.privacy, ApproxDP):
         symmetry = "use mh.ApproxDP(epsilon=..., delta=...) and assume symmetry: symmetric=True"
@@ -173,7 +171,7 @@ def _refuse_this_magnitude(wish: Wish, bias: float | None) -> NoReturn:
             "a magnitude must be given: a generous public bound on every coordinate, for instance "
             f"mh.Reals(dim={wish.domain.dim}, magnitude=1e6); or {symmetry}."
         )
-    what = "any bias" if bias is None else f"a bias of at most {bias:g}"
+    what = "any bias" if bias is None else f"a bias of at most {bias.min():g}"
     raise InvalidInput(
         f"magnitude = {size:g} is too large for {what}: values up to it are rounded by more than "
         f"that, and from {wish.n} records no shorter interval is learnt. Give a smaller magnitude "
@@ -181,10 +179,10 @@ def _refuse_this_magnitude(wish: Wish, bias: float | None) -> NoReturn:
     )
 
 
-def _refuse_more_bias(method: LowBiasMethod, bias: float | None) -> None:
-    if bias is not None and _largest(method) > bias:
+def _refuse_more_bias(method: LowBiasMethod, bias: Floats | None) -> None:
+    if bias is not None and (method.biases > bias).any():
         raise InvalidInput(
-            f"max_bias = {bias:g} is below the bias of {method.name}, up to "
+            f"max_bias = {bias.min():g} is below the bias of {method.name}, up to "
             f"{_largest(method):.3g}: allow that, or leave it out."
         )
 

@@ -80,15 +80,15 @@ class Wish:
         found = [make(biases) for make in self.makers]
         return [method for method in found if method is not None]
 
-    def best_clipped(self, bias: float | None) -> list[PaddedMean]:
-        """Of every kind of clipped mean with this bias at most the one with the least error.
+    def best_clipped(self, bias: Floats | None) -> list[PaddedMean]:
+        """Of every kind of clipped mean with these biases at most the one with the least error.
 
         Less bias than is allowed may be better: columns of small scale need no large one.
         """
-        limit = np.inf if bias is None else bias
+        limit = np.full(self.domain.dim, np.inf) if bias is None else bias
         scales = self.moment.scales
         # Parts that the limit makes alike are tried once.
-        parts = np.unique(np.minimum(np.geomspace(*BIASES), limit / scales.min()))
+        parts = np.unique(np.minimum(np.geomspace(*BIASES), (limit / scales).max()))
         largest = np.minimum(parts[-1] * scales, limit)
         if len(parts) == 1:
             return self.clipped(largest)
@@ -179,8 +179,32 @@ def checked_wish(
     )
 
 
+def largest_biases(max_bias: Any, dim: int) -> Floats:
+    """The most bias of every column, of shape (d,): one number, or one a column; or all are 0."""
+    if isinstance(max_bias, Mapping):
+        raise InvalidInput(_UNNAMED.format("max_bias"))
+    listed = isinstance(max_bias, list | tuple) or getattr(max_bias, "ndim", 0) == 1
+    sizes = list(max_bias) if listed else [max_bias] * dim
+    if len(sizes) != dim:
+        raise InvalidInput(f"max_bias must be a number, or one for each of the {dim} columns.")
+    limits = np.array([_check.real("max_bias", size) for size in sizes])
+    if (limits < 0).any():
+        raise InvalidInput(f"max_bias must not be negative; got {limits.min():g}.")
+    if limits.any() and not limits.all():
+        raise InvalidInput("max_bias must be above 0 in every column, or 0 in all.")
+    return limits
+
+
+_UNNAMED = (
+    "{} has column names, and a plan in Reals has none: give a list, one a column, or name the "
+    "columns of the data, mh.mean(data, columns=[...], ...)."
+)
+
+
 def _moment(moment: Any, dim: int) -> Moment:
     """(λ, ψ) with one ψ, or one a column."""
+    if isinstance(moment, tuple | list) and any(isinstance(each, Mapping) for each in moment):
+        raise InvalidInput(_UNNAMED.format("moment"))
     try:
         order, scales = moment
         wide = np.broadcast_to(np.asarray(scales, np.float64), (dim,)).copy()

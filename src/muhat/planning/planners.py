@@ -67,7 +67,7 @@ def plan_mean(  # type: ignore[misc]
     insist: bool = False,
     faithful: bool = False,
     scale: tuple[float, float] | None = None,
-    max_bias: float | None = None,
+    max_bias: ArrayLike | None = None,
     max_error: float | None = None,
     moment: tuple[float, ArrayLike] | None = None,
     symmetric: bool = False,
@@ -93,8 +93,9 @@ def plan_mean(  # type: ignore[misc]
     The last of them needs `scale`, public bounds on the standard deviation in every direction.
 
     Means of bounded bias, in `Reals`: `moment` = (λ, ψ) is what is assumed of the distribution of
-    the records, E|X − μ|^λ ≤ ψ^λ; `max_bias` the most bias in a column (left out: the one with
-    the least error), `max_error` the most root mean square error; `symmetric` assumes that the
+    the records, E|X − μ|^λ ≤ ψ^λ, with one ψ or one a column; `max_bias` the most bias in every
+    column, one number or one each (left out: the one with the least error), `max_error` the most
+    root mean square error; `symmetric` assumes that the
     distribution is symmetric about its mean. What a theorem forbids raises `Impossible`.
     `unbiased` insists on no bias at all: in a box with a secret n that takes other noise, whose
     error is told for a public `n_min` of records. In `Reals` a secret n needs that n_min too.

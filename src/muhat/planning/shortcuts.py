@@ -14,6 +14,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, approved, as_ledger
 from muhat.planning import unbounded_execution
 from muhat.planning.execution import carry_out, check_count, open_records
+from muhat.planning.low_bias_columns import by_column
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
@@ -71,9 +72,9 @@ def mean(  # type: ignore[misc]
     insist: bool = False,
     faithful: bool = False,
     scale: tuple[float, float] | None = None,
-    max_bias: float | None = None,
+    max_bias: ArrayLike | Mapping[str, float] | None = None,
     max_error: float | None = None,
-    moment: tuple[float, ArrayLike] | None = None,
+    moment: tuple[float, ArrayLike | Mapping[str, float]] | None = None,
     symmetric: bool = False,
     unbiased: bool = False,
     n_min: int | None = None,
@@ -231,6 +232,7 @@ def _unbounded(
     **options: Any,
 ) -> Release:
     check_promise(options["privacy"])
+    options |= by_column(columns, moment=options["moment"], max_bias=options["max_bias"])
     account = as_ledger(ledger)
     n = number_for(n, options["neighbors"], account)
     if n is not COUNTED:
