@@ -66,11 +66,11 @@ def test_a_release_that_failed_says_so_and_what_it_cost():
 
 def test_a_bound_on_the_bias_is_shown_where_there_is_one():
     release = replace(KNOWN, certificate=None, bias=0.25)
-    assert "The bias is at most 0.250 in every column" in repr(release)
-    assert "The bias is at most 0.250 in every column" in release._repr_html_()
+    assert "The bias of a column is at most 0.250" in repr(release)
+    assert "The bias of a column is at most 0.250" in release._repr_html_()
     assert json.loads(release.to_json())["bias"] == 0.25
     assert mh.Release.from_json(release.to_json()).bias == 0.25
-    assert "The bias is 0 if the assumptions hold" in repr(replace(release, bias=0.0))
+    assert "The bias of a column is 0 if the assumptions hold" in repr(replace(release, bias=0.0))
     assert release.projected().bias is None
     fields = json.loads(KNOWN.to_json())
     assert not {"bias", "failure", "unprojected"} & set(fields)
@@ -132,3 +132,23 @@ def test_json_that_contradicts_itself_is_refused(change):
 def test_the_means_of_groups_have_errors_that_are_known():
     with pytest.raises(mh.InvalidInput, match="error that is known"):
         GroupRelease("sex", ("f", "m"), (KNOWN, UNKNOWN))
+
+
+def test_errors_of_several_columns_are_said_to_be_weighted() -> None:
+    table = {"a": np.zeros(2000), "b": np.zeros(2000)}
+    one, two = (
+        mh.mean(
+            table,
+            columns=columns,
+            domain=mh.Reals(len(columns), 10.0),
+            privacy=mh.ZCDP(rho=1),
+            moment=(2, 1.0),
+        )
+        for columns in (["a"], ["a", "b"])
+    )
+    assert "and the root mean square error is at most" in repr(one)
+    assert "The bias of a column is at most" in repr(two)
+    assert "errors of all columns, weighted as planned, are at most" in repr(two)
+    for release in (one, two):
+        assert "95 % interval: population" in repr(release)
+        assert "95 % interval: population" in release._repr_html_()

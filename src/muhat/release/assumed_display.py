@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def population_rows(release: Release) -> list[list[str]]:
     """The table of a release, the interval for the population first: most look for that."""
     assert release.noise is not None
-    rows = [["column", "value", "95 % interval (population)", "noise", "95 % interval (noise)"]]
+    rows = [["column", "value", "95 % interval: population", "noise", "95 % interval: records"]]
     errors = release.noise.standard_error
     ends = (*release.interval(target="population"), *release.interval())
     for column, value, error, *around in zip(
@@ -27,10 +27,13 @@ def population_rows(release: Release) -> list[list[str]]:
 
 def assumed_lines(release: Release, bias: float) -> list[str]:
     """Bias and error, if the assumption holds, and what the intervals are about."""
-    least = f"at most {significant(bias)} in every column" if bias else "0"
-    sentence = f"The bias is {least}"
+    several = len(release.columns) > 1
+    most = f"at most {significant(bias)}" if bias else "0"
+    sentence = f"The bias of a column is {most}" if several else f"The bias is {most}"
     if release.rmse is not None:
-        sentence += f" and the root mean square error at most {significant(release.rmse)}"
+        # Columns may have unlike units: what is added up is weighted, and is said to be.
+        errors = "errors of all columns, weighted as planned, are" if several else "error is"
+        sentence += f" and the root mean square {errors} at most {significant(release.rmse)}"
     if release.moment is None:
         return [f"{sentence} if the assumptions hold.", "Errors are about the noise alone."]
     symmetric = release.mechanism.endswith(("symmetric", "karwa-vadhan"))
