@@ -136,7 +136,10 @@ class QuantileRelease:
         """
         level = _check.probability("confidence", confidence)
         level **= 1 / (len(self.fractions) * (len(self.columns) if simultaneous else 1))
-        return self._each(lambda search: search.rank_error(level)).astype(np.int64)
+        errors = [[search.rank_error(level) for search in row] for row in self.searches]
+        # Values that are put in order may be each other's, so a column has one error.
+        largest = np.max(errors, axis=0, keepdims=True)
+        return self._shaped(np.repeat(largest, len(errors), axis=0).tolist()).astype(np.int64)
 
     def interval(
         self, confidence: float = 0.95, *, simultaneous: bool = False
