@@ -199,5 +199,6 @@ def outcome(call):
     fields = release.to_dict()
     for noisy in ("value", "standard_error", "interval", "noise", "ledger_head"):
         fields.pop(noisy)
-    fields.pop("recorded", None)
+    for noisy in ("recorded", "squares", "population_interval"):
+        fields.pop(noisy, None)
     return type(release).__name__, fields

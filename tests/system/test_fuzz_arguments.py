@@ -152,7 +152,7 @@ def test_a_list_of_anything_is_a_list_of_records(records):
     data = [(1.0, 1.0), *records]
     for options in ({"n": len(data)}, {"n": None}, {"n": None, "missing": "drop"}):
         release = mh.mean(data, domain=mh.Ball(2, 2), privacy=mh.ZCDP(rho=1), **options)
-        assert np.isfinite(release.value).all()
+        assert np.isfinite(release.value).all() or (release.empty.all() and "missing" in options)
 
 
 @given(junk=JUNK, name=st.sampled_from(["epsilon", "delta", "rho", "mu"]))

@@ -58,7 +58,8 @@ def test_a_poison_record_gives_a_finite_release_and_the_same_outcome(
 
         seen = outcome(call)
         assert seen[0] == "Release", seen
-        assert np.isfinite(values[0]).all()
+        # Few recorded values may not be told from none at all.
+        assert np.isfinite(values[0]).all() or MODES[mode].get("missing") == "drop"
         return seen
 
     expected = look(CLEAN)
@@ -99,11 +100,16 @@ def test_every_source_gives_the_same_answer_for_the_same_poison(tmp_path, monkey
         usable = [x is not None and math.isfinite(x) for x in row]
         filled = [x if good else c for x, good, c in zip(row, usable, domain.center, strict=True)]
         rows = poisoned(filled)
-        if "dropped" in mode and not all(usable):
+        by_column = isinstance(domain, mh.Box)
+        if "dropped" in mode and not all(usable) and not by_column:
             rows = [*CLEAN[:2], *CLEAN[3:]]
         # Halved first: the squares of 1e308 are beyond a float, their direction is not.
         near = [np.clip(np.array(one, float), -1e150, 1e150) for one in rows]
-        expected = np.mean([domain.clip(one) for one in near], axis=0)
+        kept = np.ones((len(near), len(row)), bool)
+        if "dropped" in mode and by_column:
+            kept[2] = usable
+        clipped = np.array([np.ravel(domain.clip(one)) for one in near])
+        expected = np.sum(clipped * kept[: len(near)], axis=0) / kept[: len(near)].sum(axis=0)
         assert np.allclose(answer, expected, rtol=1e-9, atol=1e-9)
 
 
@@ -120,8 +126,9 @@ def test_no_rows_at_all_is_a_release_when_n_is_secret(tmp_path, source, missing)
         )
 
     assert outcome(lambda: release([])) == outcome(lambda: release(CLEAN[:1]))
-    assert np.isfinite(release([]).value).all()
-    assert np.isfinite(release([(math.nan, math.nan)]).value).all()
+    for rows in ([], [(math.nan, math.nan)]):
+        found = release(rows)
+        assert (np.isfinite(found.value) | found.empty).all()
 
 
 @pytest.mark.parametrize(
@@ -142,10 +149,9 @@ def test_extremes_of_every_type_are_clipped_by_type(values):
     data = pd.DataFrame({"x": values}) if hasattr(values, "_from_sequence") else values
     for options in ({}, {"n": None}, {"n": None, "missing": "drop"}):
         release = mh.mean(data, domain=mh.Box([0], [8]), privacy=mh.ZCDP(rho=1), **options)
-        assert np.isfinite(release.value).all()
-        assert np.isfinite(
-            mh.mean(data, domain=mh.Ball(8, 1), privacy=mh.PureDP(epsilon=1), **options).value
-        ).all()
+        ball = mh.mean(data, domain=mh.Ball(8, 1), privacy=mh.PureDP(epsilon=1), **options)
+        for one in (release, ball):
+            assert (np.isfinite(one.value) | one.empty).all()
 
 
 def test_a_promise_so_strong_that_noise_swamps_everything_is_still_finite():

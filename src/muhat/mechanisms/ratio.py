@@ -76,8 +76,9 @@ class Ratio:
     def standard_error(self) -> Floats:
         """√(σ_A² + τ̂²σ_N²)/N̂, or infinity when the count cannot be told from zero."""
         scale = np.hypot(self.sum_spread.scales, self._inside * self.count_scale)
-        known = scale * self._deviation / np.maximum(self.count, 1e-300)
-        return np.asarray(np.where(self._is_hopeless(), math.inf, known))
+        hopeless = self._is_hopeless()
+        known = scale * self._deviation / np.where(hopeless, 1.0, self.count)
+        return np.asarray(np.where(hopeless, math.inf, known))
 
     @property
     def covariance(self) -> Floats:
@@ -116,15 +117,11 @@ class Ratio:
         spread = self.sum_spread
         z = spread.law.quantile(confidence, spread.rows, joint=joint)
         a, n, count_scale = self.sums, self.count, self.count_scale
-        sum_scale = np.hypot(spread.scales, sampling / z)
-        known = n > z * count_scale
-        scale = np.where(known, n**2 - (z * count_scale) ** 2, 1.0)
-        root = z * np.sqrt(
-            np.maximum(
-                (sum_scale * n) ** 2 + (count_scale * a) ** 2 - (z * sum_scale * count_scale) ** 2,
-                0.0,
-            )
-        )
+        reach, count_reach = np.hypot(z * spread.scales, sampling), z * count_scale
+        known = n > count_reach
+        scale = np.where(known, n**2 - count_reach**2, 1.0)
+        squares = (reach * n) ** 2 + (count_reach * a) ** 2 - (reach * count_reach) ** 2
+        root = np.sqrt(np.maximum(squares, 0.0))
         return (
             np.where(known, (a * n - root) / scale, -math.inf),
             np.where(known, (a * n + root) / scale, math.inf),

@@ -25,10 +25,12 @@ def pair_tail(law: Law, reach: Floats, first: Floats, second: Floats, rows: int)
     sizes = np.abs(first), np.abs(second)
     a, b = np.maximum(*sizes), np.minimum(*sizes)
     t = np.maximum(reach, 0.0)
-    if law.name == "laplace":
-        return _laplace(t, a, b)
-    if law.name == "maximum-norm":
-        return _maximum(t, a, b, rows)
+    if law.name in ("laplace", "maximum-norm"):
+        # In units of the larger coefficient, and no farther than any float's tail.
+        unit = np.where(a > 0, a, 1.0)
+        with np.errstate(over="ignore"):
+            t, b, a = np.minimum(t / unit, 1e6), b / unit, np.ones_like(unit)
+        return _laplace(t, a, b) if law.name == "laplace" else _maximum(t, a, b, rows)
     combined = np.hypot(a, b)
     tails = [law.tail(float(x), rows) for x in np.ravel(t / combined)]
     return np.reshape(np.array(tails), np.shape(combined))
