@@ -29,7 +29,7 @@ def pair_tail(law: Law, reach: Floats, first: Floats, second: Floats, rows: int)
         # In units of the larger coefficient, and no farther than any float's tail.
         unit = np.where(a > 0, a, 1.0)
         with np.errstate(over="ignore"):
-            t, b, a = np.minimum(t / unit, 1e6), b / unit, np.ones_like(unit)
+            t, b, a = np.minimum(t / unit, 1e12), b / unit, np.ones_like(unit)
         return _laplace(t, a, b) if law.name == "laplace" else _maximum(t, a, b, rows)
     combined = np.hypot(a, b)
     tails = [law.tail(float(x), rows) for x in np.ravel(t / combined)]
