@@ -57,7 +57,7 @@ def _maximum(t: Floats, a: Floats, b: Floats, rows: int) -> Floats:
 
     single = b < _TINY * a
     apart = np.where(single, a / 2, b)
-    flat = np.minimum(t / np.maximum(a - apart, 1e-300), 1e300)
+    flat = t / np.maximum(a - apart, 1e-30)
     high, low = beyond(flat), beyond(t / (a + apart))
     middle = [below - above for below, above in zip(low, high, strict=True)]
     bent = (a + apart) ** 2 * middle[0] - 2 * (a + apart) * t * middle[1] + t**2 * middle[2]
