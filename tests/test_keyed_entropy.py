@@ -51,6 +51,7 @@ def drawn(folder: Path, *arguments: str) -> dict[str, str]:
     return {path.stem: path.read_text() for path in folder.glob("*.txt")}
 
 
+@pytest.mark.slow
 def test_order_and_workers_do_not_change_what_is_drawn(tmp_path):
     plain = drawn(tmp_path / "plain", "-n0")
     backwards = [f"test_it.py::test_draws[{name}]" for name in ("three", "two", "one")]
