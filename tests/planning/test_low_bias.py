@@ -572,3 +572,11 @@ def test_pure_noise_competes_under_approximate_privacy() -> None:
     assert release.privacy == APPROX
     # The bound on the error is 0.02; noise has a scale of 0.007.
     assert abs(float(release)) < 0.2
+
+
+def test_the_text_of_a_release_says_what_becomes_of_missing_values():
+    made = mh.plan_mean(
+        domain=mh.Reals(1, 1e4), n=2000, privacy=mh.ZCDP(rho=1), max_bias=0.5, moment=(2, 10.0)
+    )
+    release = made.release(np.where(np.arange(2000) % 2, np.nan, 20.0))
+    assert "A missing value counts as the middle of the interval" in str(release)

@@ -39,10 +39,15 @@ def assumed_lines(release: Release, bias: float) -> list[str]:
     symmetric = release.mechanism.endswith(("symmetric", "karwa-vadhan"))
     sentence += f", if {release.moment.describe()}" + ", it is symmetric" * symmetric
     sentence += " and the records are independent draws."
+    missing = (
+        "A missing value counts as the middle of the interval that records are clipped to: if many "
+        "are, value and intervals are not about the recorded ones."
+    )
     if not release.tells_population:
-        return [sentence, "Errors are about the noise alone."]
+        return [sentence, "Errors are about the noise alone.", missing]
     return [
         sentence,
+        missing,
         "The first interval is for the mean of the population: noise, sampling and bias. The "
         "second is for the mean of the clipped records: noise alone.",
     ]
