@@ -7,6 +7,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from muhat import _check
@@ -136,14 +137,14 @@ class BoxLattice:
             for units, exponent in zip(self.center_units, self.exponents, strict=True)
         )
 
-    @property
+    @cached_property
     def extent(self) -> tuple[int, ...]:
         """How far one record can move a coordinate, in steps: upper − lower if none is absent."""
         absent = self.absent or self.lower
         ends = zip(self.lower, self.upper, absent, strict=True)
         return tuple(max(high, place) - min(low, place) for low, high, place in ends)
 
-    @property
+    @cached_property
     def reach(self) -> tuple[int, ...]:
         """The largest integer of every coordinate, in size."""
         absent = self.absent or self.lower

@@ -21,6 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from muhat.domains.box_lattice import BoxLattice
@@ -99,7 +100,7 @@ class ColumnsQuery:
         counted = [recorded[0]] if self.count_multiplier is not None else recorded
         return [*values, *lacking[: len(self.squares)], *counted[: len(self.counts)]]
 
-    @property
+    @cached_property
     def _reaches(self) -> list[int]:
         """m of every column: the largest integer that a value can add, in size."""
         if not self.from_zero:
