@@ -130,7 +130,7 @@ def test_json_that_contradicts_itself_is_refused(change):
 
 
 def test_the_means_of_groups_have_errors_that_are_known():
-    with pytest.raises(mh.InvalidInput, match="error that is known"):
+    with pytest.raises(mh.InvalidInput, match="has an error and a number of values"):
         GroupRelease("sex", ("f", "m"), (KNOWN, UNKNOWN))
 
 

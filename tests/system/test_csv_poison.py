@@ -159,8 +159,8 @@ def test_a_hundred_thousand_columns_are_read_and_a_zip_bomb_stays_small(tmp_path
     wide = tmp_path / "wide.csv"
     names = ",".join(f"c{j}" for j in range(100_000))
     wide.write_text(f"{names}\n{','.join(['1'] * 100_000)}\n")
-    release = mh.mean(wide, domain={"c99999": (0, 2)}, privacy=mh.ZCDP(rho=1))
-    assert np.isfinite(release.value).all()
+    release = mh.mean(wide, domain={"c99999": (0, 2)}, privacy=mh.ZCDP(rho=1e6))
+    assert float(release) == pytest.approx(1, abs=0.1)
     bomb = tmp_path / "bomb.csv.gz"
     with gzip.open(bomb, "wb", compresslevel=1) as file:
         file.write(b"a,b\n1,2\n")

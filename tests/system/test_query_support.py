@@ -214,7 +214,7 @@ def measures(noise, terms):
 
 @pytest.mark.parametrize("law", PROMISES)
 def test_means_of_groups_are_a_function_of_their_integers(monkeypatch, law):
-    plan = mh.plan_mean(domain=mh.Box([0], [8]), n=None, privacy=PROMISES[law])
+    plan = mh.plan_mean(domain={"x": (0, 8)}, n=None, privacy=PROMISES[law])
     query = plan.recipe.query
     one = pd.DataFrame({"g": ["a", "b", "a", "c"], "x": [1.25, 7.0, 3.1, 4.0]})
     other = pd.concat([one, pd.DataFrame({"g": ["b"], "x": [6.6]})])
