@@ -116,7 +116,9 @@ def test_sensible_arguments_give_a_finite_release(
         )
     )
     if release is not None:
-        assert np.isfinite(release.value).all()
+        # Three records may be too few to be told from none.
+        assert np.array_equal(np.isfinite(release.value), ~release.empty)
+        assert missing == "drop" or not release.empty.any()
         again = mh.Release.from_json(release.to_json())
         assert again.to_json() == release.to_json()
         assert repr(again) == repr(release)
