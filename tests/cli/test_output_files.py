@@ -6,18 +6,9 @@ import os
 import stat
 
 import pytest
-from click.testing import CliRunner
-
-from muhat.cli import main
+from protocol_command import run
 
 MIXED = ("--bounds", "age=16:90", "--epsilon", "1", "--delta", "1e-6", "--model", "shuffle")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, ["protocol", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture

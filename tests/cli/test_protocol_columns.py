@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from protocol_command import run
 
-from muhat.cli import main
 from muhat.protocols import CountedQuantiles, CountedRanges
 
 AGE = ("--bounds", "age=16:90")
 LOCAL = ("--epsilon", "2")
 SHUFFLE = (*LOCAL, "--delta", "1e-6", "--model", "shuffle")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, ["protocol", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
-
-from muhat.cli import main
+from protocol_command import run
 
 AGE = ("--bounds", "age=16:90")
 EPSILON = ("--epsilon", "1")
 MIXED = (*EPSILON, "--delta", "1e-6", "--model", "shuffle")
 CANARY = "4198765431"
-
-
-def run(*arguments, code=0, stdin=None):
-    result = CliRunner().invoke(main, ["protocol", *map(str, arguments)], input=stdin)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from hard_shapes import hard_shapes
 
 import muhat as mh
 from muhat import protocols
@@ -261,27 +262,15 @@ def test_intervals_cover_the_clipped_mean_as_often_as_they_say():
     assert narrow < 108 - ERRORS * deviation
 
 
-def shapes(n: int) -> dict[str, np.ndarray]:
-    generator = np.random.default_rng(11)
-    few, some = generator.random(n), generator.normal(0, 1, n)
-    return {
-        "normal": 10 + some,
-        "zeros and exponentials": np.where(few < 0.8, 0.0, generator.exponential(50, n)),
-        "one in a hundred at 90": np.where(few < 0.01, 90.0, 0.0),
-        "lognormal": np.exp(1.2 * some),
-        "two scales": np.where(few < 0.05, 1000.0, 1.0) * some,
-    }
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", shapes(1))
+@pytest.mark.parametrize("name", hard_shapes(1))
 def test_what_is_said_about_records_of_every_shape_holds(name):
     """100 chains, everybody's order drawn anew: the clipped mean of all people, and those outside.
 
     Of 95 % intervals at least 82: a count 5.6 standard deviations below 95 is more.
     """
     n, covered, counted = 8_000, 0, 0
-    records = shapes(n)[name][:, None]
+    records = hard_shapes(n)[name][:, None]
     protocol = local_chain(mh.Reals(1, 1e4), n=n, privacy=mh.PureDP(epsilon=2.0))
     for seed in range(100):
         order = np.random.default_rng([seed, 1]).permutation(n)
@@ -298,7 +287,7 @@ def test_what_is_said_about_records_of_every_shape_holds(name):
 def test_a_fifth_of_the_people_far_from_the_rest_is_not_lost():
     """80 % zeros and exponentials of mean 50 gave 0.0003, with no word about the rest."""
     n = 20_000
-    records = shapes(n)["zeros and exponentials"][:, None]
+    records = hard_shapes(n)["zeros and exponentials"][:, None]
     missed = 0
     for seed in range(6):
         order = np.random.default_rng([seed, 1]).permutation(n)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hard_shapes import hard_shapes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -504,24 +505,12 @@ def test_people_far_outside_on_one_side_make_the_centre_move():
     assert 80 < state.high < 100
 
 
-def columns(n: int) -> dict[str, np.ndarray]:
-    generator = np.random.default_rng(11)
-    few, some = generator.random(n), generator.normal(0, 1, n)
-    return {
-        "normal": 10 + some,
-        "zeros and exponentials": np.where(few < 0.8, 0.0, generator.exponential(50, n)),
-        "one in a hundred at 90": np.where(few < 0.01, 90.0, 0.0),
-        "lognormal": np.exp(1.2 * some),
-        "two scales": np.where(few < 0.05, 1000.0, 1.0) * some,
-    }
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", columns(1))
+@pytest.mark.parametrize("name", hard_shapes(1))
 def test_what_is_said_about_records_of_every_shape_holds(name):
     """12 chains: seven misses or more of 95 % statements have a chance of 5e-7."""
     n, missed, miscounted = 1_000, 0, 0
-    records = columns(n)[name][:, None]
+    records = hard_shapes(n)[name][:, None]
     protocol = planned(domain=mh.Reals(1, 1e4), n=n, privacy=mh.ApproxDP(epsilon=3.0, delta=1e-6))
     for _ in range(12):
         release = protocols.simulate(protocol, records)

@@ -26,7 +26,7 @@ from typing import Any
 
 from muhat.domains.box_lattice import BoxLattice
 from muhat.domains.columns_lattice import SQUARE_ERROR, SQUARE_UNIT, ColumnsLattice
-from muhat.mechanisms.integer_query import norm_up, scaled_to
+from muhat.mechanisms.integer_query import norm_up, rounded_rows, row_units, scaled_to
 from muhat.privacy import Neighbors
 
 SQUARE_BOUND = Fraction(14428, 10_000)
@@ -76,13 +76,8 @@ class ColumnsQuery:
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums on the lattice, and the number of records."""
-        half = (1 << self.fraction_bits) >> 1
-        return [
-            (multiplier * total + half) >> self.fraction_bits
-            for multiplier, total in zip(
-                self.row_multipliers, self._measured(totals, count), strict=True
-            )
-        ]
+        measured = self._measured(totals, count)
+        return rounded_rows(self.row_multipliers, measured, self.fraction_bits)
 
     def _measured(self, totals: Sequence[int], count: int) -> list[int]:
         """The sums from where they are measured, one a row."""
@@ -117,10 +112,7 @@ class ColumnsQuery:
         steps = list(self.box.grid)
         steps += [Fraction(SQUARE_UNIT, m * m) for m in self._reaches[: len(self.squares)]]
         steps += [Fraction(1)] * len(self.counts)
-        return [
-            step * Fraction(1 << self.fraction_bits, multiplier)
-            for step, multiplier in zip(steps, self.row_multipliers, strict=True)
-        ]
+        return row_units(steps, self.row_multipliers, self.fraction_bits)
 
     def to_dict(self) -> dict[str, Any]:
         """For the plan's digest."""

@@ -98,13 +98,8 @@ class IntegerQuery:
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums of the records' integers, and the number of records."""
-        half = (1 << self.fraction_bits) >> 1
-        return [
-            (multiplier * total + half) >> self.fraction_bits
-            for multiplier, total in zip(
-                self.row_multipliers, self._measured(totals, count), strict=True
-            )
-        ]
+        measured = self._measured(totals, count)
+        return rounded_rows(self.row_multipliers, measured, self.fraction_bits)
 
     def _measured(self, totals: Sequence[int], count: int) -> Sequence[int]:
         """The sums from where they are measured, one a row."""
@@ -134,10 +129,7 @@ class IntegerQuery:
                 steps = [self.lattice.grid / self.lattice.corners] * self.rows
             case _:
                 steps = [self.lattice.grid] * self.rows
-        return [
-            step * Fraction(1 << self.fraction_bits, multiplier)
-            for step, multiplier in zip(steps, self.row_multipliers, strict=True)
-        ]
+        return row_units(steps, self.row_multipliers, self.fraction_bits)
 
     def to_dict(self) -> dict[str, Any]:
         """For the plan's digest."""
@@ -256,6 +248,17 @@ def _moment_reach(query: IntegerQuery, norm: float, replaced: bool) -> int:
     exact = whole_root_up(math.ceil(2 * lattice.longest**2))
     rounding = math.ceil(whole_root_up(lattice.dim << 20) * lattice.slack / (1 << 10))
     return query.multipliers[0] * (exact + rounding * (2 if replaced else 1))
+
+
+def rounded_rows(multipliers: Sequence[int], sums: Sequence[int], bits: int) -> list[int]:
+    """round(B·S/2^bits), row by row."""
+    half = (1 << bits) >> 1
+    return [(b * total + half) >> bits for b, total in zip(multipliers, sums, strict=True)]
+
+
+def row_units(steps: Sequence[Fraction], multipliers: Sequence[int], bits: int) -> list[Fraction]:
+    """What one unit of every row is worth, if one of its sums is worth `steps`."""
+    return [step * Fraction(1 << bits, b) for step, b in zip(steps, multipliers, strict=True)]
 
 
 def norm_up(values: Sequence[int], norm: float) -> int:
