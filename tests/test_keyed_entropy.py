@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from keyed_entropy import drawn_once, stream
 from muhat.noise.entropy import system_words
@@ -93,3 +94,8 @@ def test_a_child_draws_from_the_system():
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(read, 100) == b"posix"
+
+
+def test_examples_do_not_depend_on_the_modules_that_are_imported():
+    found = HypothesisProvider(None)._local_constants
+    assert not any(found.set_for_type(kind) for kind in ("integer", "float", "bytes", "string"))

@@ -13,6 +13,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import distances
+from muhat.mechanisms.recentring_schedule import LEAN_MANY
 
 SPACE = mh.Reals(dim=3, magnitude=1e4)
 RHO = mh.ZCDP(rho=0.5)
@@ -120,7 +121,22 @@ def test_the_predicted_error_is_that_of_the_last_noise() -> None:
     release = made.release(records(dim=16))
     assert isinstance(release.domain, mh.Ball)
     noise = np.linalg.norm(release.standard_error)
-    assert noise == pytest.approx(made.error_at(release.domain.radius), rel=0.05)
+    *_, shell, mean = map(float, shares(release))
+    thickness = (
+        shell / mean / LEAN_MANY
+    )  # of the shell, in inner radii: this decided the two shares
+    apart = np.sqrt(1 / mean + thickness**2 / shell) / (1 + thickness)
+    likely = made.error_at(release.domain.radius) * np.sqrt(made.method.final_share)
+    assert noise == pytest.approx(likely * apart, rel=1e-4)
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.5, 5.0])
+def test_more_records_than_enough_are_enough(rho: float) -> None:
+    privacy = mh.ZCDP(rho=rho)
+    least = plan(n=10_000, privacy=privacy).least_n
+    for step in range(80):
+        made = plan(n=round(least * 1.2**step), privacy=privacy)
+        assert made.least_n == least
 
 
 @pytest.mark.parametrize(

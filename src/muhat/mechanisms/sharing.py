@@ -139,8 +139,14 @@ def around(center: Floats, radius: float, weights: Floats) -> Domain:
 
 
 def short_fraction(share: float) -> Fraction:
-    """A share as a short fraction, rounded down but never to nothing."""
-    return Fraction(max(math.floor(share * _DENOMINATOR), 1), _DENOMINATOR)
+    """A share as a short fraction, rounded down, by less than a thousandth of itself if positive.
+
+    What suffices by a margin still suffices when it is rounded, however small it is.
+    """
+    denominator = _DENOMINATOR
+    while 0 < share * denominator < 1000:
+        denominator *= 10
+    return Fraction(max(math.floor(share * denominator), 1), denominator)
 
 
 def least_number(is_enough: Callable[[int], bool]) -> int:
