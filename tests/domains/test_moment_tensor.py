@@ -157,3 +157,12 @@ def test_large_tensors_are_lifted_without_being_built():
 def test_bad_moments_are_refused(make):
     with pytest.raises(mh.InvalidInput):
         make()
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 10])
+@pytest.mark.parametrize("privacy", [mh.ZCDP(rho=0.5), mh.PureDP(epsilon=1)])
+def test_moments_of_one_number_are_means_of_an_interval(order, privacy):
+    interval = mh.Box([-1.0], [1.0]) if order % 2 else mh.Box([0.0], [1.0])
+    made = mh.plan_mean(domain=mh.MomentTensor(order, 1), n=1000, privacy=privacy)
+    simple = mh.plan_mean(domain=interval, n=1000, privacy=privacy)
+    assert made.expected_error == pytest.approx(simple.expected_error, rel=1e-9)

@@ -79,7 +79,7 @@ class MomentTensor(Domain):
 
     @property
     def is_symmetric(self) -> bool:
-        return self.order % 2 == 1 or self.dim == 1
+        return self.order % 2 == 1
 
     @property
     def lifts(self) -> bool:

@@ -39,7 +39,9 @@ STEPS = 20_000
 def around_tensors(K: MomentTensor, body: str, p: float, weights: Vector) -> SmallestEllipsoid:
     """Around K − K, K ∪ −K, or K with a free shift: exact at p = 2 and equal weights."""
     _check_size(K)
-    projections, drift = _projections(K)
+    every, drift = _projections(K)
+    present = np.array([bool(P.any()) for P in every])  # one dimension has one harmonic tensor
+    projections = [P for P, is_present in zip(every, present, strict=True) if is_present]
     dims = np.array([round(np.trace(P)) for P in projections])
     shares = np.array([P[0, 0] for P in projections])  # of e_1^{⊗ℓ}, the first coordinate
     shift = None
@@ -47,7 +49,7 @@ def around_tensors(K: MomentTensor, body: str, p: float, weights: Vector) -> Sma
         sizes, moments, w = _shifted_design(shares, dims)
         shift = w * projections[-1][:, 0]
     else:
-        sizes, moments = _design(shares[:, None] * _squared_lengths(K, body), dims)
+        sizes, moments = _design(shares[:, None] * _squared_lengths(K, body)[present], dims)
     root = np.tensordot(np.sqrt(sizes), projections, axes=1)
     # Projections that are off by drift change M by that much of its largest size.
     error = 2 * drift * float(sizes.max() / sizes.min()) + CLOSED_FORM_ERROR

@@ -89,7 +89,7 @@ def block_of(domain: Domain, p: float, weights: Vector, neighbors: Neighbors) ->
             return _listed(domain, shares, p, weights, neighbors)
     inner = domain.inner if isinstance(domain, Translate) else domain
     replaced = neighbors is Neighbors.SUBSTITUTE
-    if isinstance(inner, MomentTensor) and not inner.is_symmetric and replaced:
+    if isinstance(inner, MomentTensor) and not inner.is_symmetric and replaced and inner.dim > 1:
         return _moments(inner, domain)
     return mapped_block(domain, p, weights, domain.preimage())
 

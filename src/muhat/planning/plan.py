@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, bounds, privacy
 from muhat.domains import Ball, Domain
@@ -180,7 +180,7 @@ class Plan:
 
         Where values may be missing it is about complete data, to first order, at the worst mean.
         """
-        metric = metric_name(self.p, self.statistic, weighted=bool((self.weights != 1).any()))
+        metric = metric_name(self.p, self.statistic, self.weights, self.domain)
         if self.is_ratio and self.n is not None:
             metric += ", if nothing is missing, at the worst mean, to first order"
             error, method = self.error_at(self.n), "first order"
@@ -318,7 +318,14 @@ class Plan:
         return plan_html(self)
 
 
-def metric_name(p: float, statistic: str, *, weighted: bool = False) -> str:
-    """What an error is, in words."""
+def metric_name(
+    p: float, statistic: str, weights: ArrayLike | None = None, domain: Domain | None = None
+) -> str:
+    """What an error is, in words, and in which unit if columns are weighted."""
     order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
-    return f"root mean square {'weighted ' if weighted else ''}{order} error of the {statistic}"
+    plain = f"{order} error of the {statistic}"
+    if weights is None or domain is None or np.all(np.equal(weights, 1)):
+        return f"root mean square {plain}"
+    if np.allclose(np.asarray(weights) * domain.half_widths, 0.5, rtol=1e-12, atol=0.0):
+        return f"root mean square {plain}, in widths of the bounds"
+    return f"root mean square weighted {plain}"

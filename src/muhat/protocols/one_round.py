@@ -99,7 +99,7 @@ class OneRoundMean(ABC):
         if self.weights is not None:
             shape = np.diag(self.weights) @ self.domain
         error = weighted_error(randomizer, self.weights, users)
-        metric = metric_name(self.p, "mean", weighted=self.weights is not None)
+        metric = metric_name(self.p, "mean", self.weights, self.domain)
         return Certificate(metric, self.p, error, "bound", self.lower_bounds(shape, users))
 
     @abstractmethod

@@ -97,7 +97,7 @@ def recorded_cells(release: Release) -> list[str]:
     cells = [
         f"{rounded(max(value, 0.0), 10 * error)} ± {significant(error)}" for value, error in pairs
     ]
-    return ["recorded values", *cells]
+    return ["recorded ± s.e.", *cells]
 
 
 def _counts_columns(release: Release) -> bool:
@@ -147,7 +147,9 @@ def missing_lines(release: Release) -> list[str]:
     lines = [MISSING[rule].format(release.statistic)] if rule else []
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
-        lines.append(f"Records: about {rounded(count, 10 * error)}, ± {significant(error)}.")
+        lines.append(
+            f"Records: about {rounded(count, 10 * error)} (standard error {significant(error)})."
+        )
     if release.empty.any():
         lines.append(
             f"{NOTHING.capitalize()}: their noisy number cannot be told from 0. Are these columns "

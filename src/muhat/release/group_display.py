@@ -59,7 +59,7 @@ def release_title(release: GroupRelease) -> str:
 
 def release_rows(release: GroupRelease) -> list[list[str]]:
     """A header, then a line a group and column."""
-    counted = "records" if release.missing != "drop" else "recorded values"
+    counted = f"{'records' if release.missing != 'drop' else 'recorded'} ± s.e."
     intervals = ["95 % interval"]
     if release.has_population:
         intervals = ["95 % interval: records", "95 % interval: population"]
