@@ -18,8 +18,14 @@ from muhat.bounds.packing import packing_error
 from muhat.bounds.table import BoundTable, rounded_down
 from muhat.bounds.volumes import volume_error
 from muhat.domains import Ball
-from muhat.errors import InvalidInput
-from muhat.privacy import GDP, ApproxDP, Privacy, PureDP, gaussian_mu_squared, to_dict
+from muhat.privacy import (
+    Privacy,
+    PureDP,
+    check_promise,
+    gaussian_mu_squared,
+    pure_within,
+    to_dict,
+)
 from muhat.privacy.rounding import root_at_least
 
 LARGEST_DIMENSION = 1_000_000
@@ -173,27 +179,23 @@ def any_mean(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[LowerBo
         return LowerBound(value, "any", "some", theorem, source, assumptions, promise, citation)
 
     volumes = radius * volume_error(n, dim, privacy)
-    if isinstance(privacy, PureDP):
+    if privacy.implied_epsilon is not None:
         # In high dimensions volumes are better, and the integers of the code words long.
-        words = radius * packing_error(n, min(dim, MOST_LETTERS), privacy.epsilon)
+        words = radius * packing_error(n, min(dim, MOST_LETTERS), privacy.implied_epsilon)
         rate = "Only the rate is known: L·min{1, d/(nε)} up to a constant."
         return (
             bound(words, "B7, an explicit packing", "derived", _OURS),
             bound(volumes, "B7 by volumes", "derived", _OURS),
             bound(None, "BST14 Lemma 5.1 and Theorem 5.4", "paper", _CITATION, rate),
         )
-    if isinstance(privacy, ApproxDP):
+    if privacy.point is not None:
         # The rates of BST14 and SU15 for (ε, δ) stand with the bounds for unbiased mechanisms.
         return (bound(volumes, "B7 by volumes, (ε, δ)", "derived", _OURS),)
-    kind = "GDP" if isinstance(privacy, GDP) else "zCDP"
-    return (bound(volumes, f"B7 by entropy, {kind}", "derived", _OURS),)
+    return (bound(volumes, f"B7 by entropy, {privacy.spoken}", "derived", _OURS),)
 
 
 def _checked(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[int, int, float]:
-    if not isinstance(privacy, Privacy):
-        raise InvalidInput(
-            f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
-        )
+    check_promise(privacy)
     dim = _check.count("dim", dim, most=LARGEST_DIMENSION)
     return _check.count("n", n), dim, _check.positive("radius", radius)
 
@@ -201,14 +203,15 @@ def _checked(n: int, dim: int, radius: float, privacy: Privacy) -> tuple[int, in
 def _achieved(n: int, dim: int, radius: float, privacy: Privacy) -> list[Achieved]:
     """Pure mechanisms keep (ε, δ) too; which is better depends on d and δ."""
     found = [Achieved(CONSTANT, radius, "nothing is read")]
-    if isinstance(privacy, PureDP | ApproxDP):
-        scale = 2 * radius / (n * privacy.epsilon)
-        promise = PureDP(epsilon=privacy.epsilon).describe()
+    if privacy.admits_pure:
+        epsilon = pure_within(privacy) if privacy.point is None else privacy.point[0]
+        scale = 2 * radius / (n * epsilon)
+        promise = PureDP(epsilon=epsilon).describe()
         found += [
             Achieved("ellipsoid-norm", scale * math.sqrt(dim) * math.sqrt(dim + 1), promise),
             Achieved("plain-laplace", scale * math.sqrt(2) * dim, promise),
         ]
-    if not isinstance(privacy, PureDP):
+    if privacy.admits_normal:
         mu = root_at_least(gaussian_mu_squared(privacy))
         error = 2 * radius * math.sqrt(dim) / (n * mu)
         found.append(Achieved("gaussian", error, privacy.describe()))

@@ -43,6 +43,15 @@ def log_two_sided_zcdp(rho: float) -> float:
     return min(affinity, float(best.fun))
 
 
+def log_two_sided_renyi(second: float) -> float:
+    """ln(2(e^D − e^{−D})), D a bound on the Rényi divergence of order 2 alone.
+
+    J = E u² + E v² − 2E uv; E u² ≤ e^D, and E uv ≥ e^{−D₁} ≥ e^{−D}, as divergences grow with
+    their order.
+    """
+    return math.log(2) + second + math.log(-math.expm1(-2 * second))
+
+
 def log_one_sided_pure(epsilon: float) -> float:
     """ln(4 sinh²(ε/2)): the largest variance of a likelihood ratio in [e^{−ε}, e^ε]."""
     return epsilon + 2 * math.log(-math.expm1(-epsilon))

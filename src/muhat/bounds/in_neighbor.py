@@ -8,9 +8,7 @@ and an error in units of w/2n. Huang, Liang and Yi (2021), B9; proof: docs/proof
 
 from __future__ import annotations
 
-import math
-
-from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy
+from muhat.privacy import Privacy
 
 _SAFE = 1 - 1e-12
 
@@ -21,14 +19,8 @@ def in_neighbor(privacy: Privacy) -> float:
     On the records or on an in-neighbour of theirs: (1 − δ)/(1 + e^ε), or (1 − TV)/2 with the
     total variation of the promise at most min(√(ρ/2), √(1 − e^−ρ)) or 2Φ(μ/2) − 1.
 
-    >>> from muhat.privacy import PureDP
+    >>> from muhat.privacy import ZCDP, PureDP
     >>> round(in_neighbor(PureDP(epsilon=1)), 4), round(in_neighbor(ZCDP(rho=0.5)), 4)
     (0.2689, 0.25)
     """
-    if isinstance(privacy, ZCDP):
-        variation = math.sqrt(min(privacy.rho / 2, -math.expm1(-privacy.rho)))
-        return max(0.0, (1 - variation) / 2 * _SAFE - 1e-16)
-    if isinstance(privacy, GDP):
-        return math.erfc(privacy.mu / math.sqrt(8)) / 2 * _SAFE
-    delta = privacy.delta if isinstance(privacy, ApproxDP) else 0.0
-    return (1 - delta) * math.exp(-privacy.epsilon) / (1 + math.exp(-privacy.epsilon)) * _SAFE
+    return privacy.certain_error() * _SAFE

@@ -16,11 +16,12 @@ import numpy as np
 from muhat import _check
 from muhat.bounds import divergences, pairs
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.promised import one_sided, pair, two_sided
 from muhat.bounds.schatten import schatten_floor
-from muhat.bounds.unbiased import implied_rho, quotient
+from muhat.bounds.unbiased import quotient
 from muhat.bounds.width import minimum_width
 from muhat.errors import InvalidInput
-from muhat.privacy import GDP, ApproxDP, Neighbors, Privacy, PureDP
+from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.workloads import Workload
 from muhat.workloads.cells import LARGEST_VECTOR
 
@@ -93,10 +94,7 @@ def linear_queries(
         raise InvalidInput(
             f"W must be a workload; got {type(W).__name__}. Wrap a matrix in workloads.matrix."
         )
-    if not isinstance(privacy, Privacy):
-        raise InvalidInput(
-            f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
-        )
+    check_promise(privacy)
     p, relation = _check.norm_order(p), Neighbors.parse(neighbors)
     rows = _check.count("contributions", contributions)
     norm = _norm(W, p, relation, floor).times(rows)
@@ -106,60 +104,51 @@ def linear_queries(
     if not norm.schatten:
         cheap = _Norm(schatten_floor(W, p), math.inf, True).times(rows)
         bounds += [_ours(cheap, privacy)[-1]] if cheap.floor is not None else []
-    if isinstance(privacy, PureDP | ApproxDP):
-        bounds += [_paper(W, p, norm, privacy), _any_mechanism(norm, privacy)]
+    if privacy.point is not None:
+        bounds += [_paper(W, p, norm, privacy, *privacy.point)]
+        bounds += [_any_mechanism(norm, privacy, *privacy.point)]
     return tuple(bounds)
 
 
 def _ours(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
     """One record added or removed; the last of them is for additive noise."""
     relation = Neighbors.ADD_REMOVE
-    if isinstance(privacy, ApproxDP):
-        group = pairs.log_group_approx(privacy.epsilon, privacy.delta)
+    one, apart = one_sided(privacy), pair(privacy)
+    if privacy.point is not None and one is None:
+        group = pairs.log_group_approx(*privacy.point)
         return (
             _bound(norm, group, "unbiased", "some", "B4 for linear queries", privacy, relation),
             _bound(norm, group, "additive", "every", "B5", privacy, relation),
         )
-    if isinstance(privacy, PureDP):
-        one = divergences.log_one_sided_pure(privacy.epsilon)
+    if one is not None and privacy.implied_epsilon is not None:
         return (
             _bound(norm, one, "unbiased", "every", "B3 for linear queries", privacy, relation),
             _bound(norm, one, "additive", "every", "B5, δ = 0", privacy, relation),
         )
-    one, pair = divergences.log_one_sided_zcdp(implied_rho(privacy)), _pair(privacy)
-    kind = "GDP" if isinstance(privacy, GDP) else "zCDP"
-    return (
-        _bound(norm, one, "unbiased", "every", f"B2 for linear queries, {kind}", privacy, relation),
-        _bound(norm, pair, "unbiased", "some", f"B5 for {kind}, by coins", privacy, relation),
-        _bound(norm, pair, "additive", "every", f"B5 for {kind}", privacy, relation),
+    kind = privacy.spoken
+    bounds = (
+        _bound(norm, apart, "unbiased", "some", f"B5 for {kind}, by coins", privacy, relation),
+        _bound(norm, apart, "additive", "every", f"B5 for {kind}", privacy, relation),
     )
+    if one is None:
+        return bounds
+    theorem = f"B2 for linear queries, {kind}"
+    return (_bound(norm, one, "unbiased", "every", theorem, privacy, relation), *bounds)
 
 
 def _substitution(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
     """One of n records replaced: the answers are n times a mean of columns."""
     relation = Neighbors.SUBSTITUTE
-    if isinstance(privacy, ApproxDP):
-        pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
-        return (_bound(norm, pair, "additive", "every", "B5", privacy, relation),)
-    if isinstance(privacy, PureDP):
-        two = divergences.log_two_sided_pure(privacy.epsilon)
-        pair = divergences.log_one_sided_pure(privacy.epsilon)
+    theorem, additive = "B1, every dataset", f"B5 for {privacy.spoken}"
+    if privacy.implied_epsilon is not None:
         theorem, additive = "B3, every dataset", "B5, δ = 0"
-    else:
-        two, pair = divergences.log_two_sided_zcdp(implied_rho(privacy)), _pair(privacy)
-        theorem = "B1, every dataset"
-        additive = "B5 for GDP" if isinstance(privacy, GDP) else "B5 for zCDP"
-    return (
-        _bound(norm, two, "unbiased", "every", theorem, privacy, relation),
-        _bound(norm, pair, "additive", "every", additive, privacy, relation),
-    )
-
-
-def _pair(privacy: Privacy) -> float:
-    if isinstance(privacy, GDP):
-        return pairs.log_pair_gdp(privacy.mu)
-    assert not isinstance(privacy, PureDP | ApproxDP)
-    return pairs.log_pair_zcdp(privacy.rho)
+    elif privacy.point is not None:
+        additive = "B5"
+    noise = _bound(norm, pair(privacy), "additive", "every", additive, privacy, relation)
+    two = two_sided(privacy)
+    if two is None:
+        return (noise,)
+    return (_bound(norm, two, "unbiased", "every", theorem, privacy, relation), noise)
 
 
 def _bound(
@@ -193,15 +182,15 @@ def _bound(
     )
 
 
-def _any_mechanism(norm: _Norm, privacy: PureDP | ApproxDP) -> LowerBound:
+def _any_mechanism(norm: _Norm, privacy: Privacy, epsilon: float, leak: float) -> LowerBound:
     """B6: ZLU25 Theorem 1.4 with the constant of B5, at twice the privacy loss."""
     loss, refused = math.inf, None
-    if isinstance(privacy, PureDP):
-        loss = divergences.log_one_sided_pure(2 * privacy.epsilon)
+    if leak == 0:
+        loss = divergences.log_one_sided_pure(2 * epsilon)
     else:
-        delta = math.exp(min(privacy.epsilon, 700.0)) * privacy.delta * (1 + 1e-12)
+        delta = math.exp(min(epsilon, 700.0)) * leak * (1 + 1e-12)
         if delta < 1:
-            loss = pairs.log_group_approx(2 * privacy.epsilon, delta)
+            loss = pairs.log_group_approx(2 * epsilon, delta)
         else:
             refused = "Nothing is left of it here, as e^ε·δ is at least 1."
     return _bound(
@@ -217,14 +206,14 @@ def _any_mechanism(norm: _Norm, privacy: PureDP | ApproxDP) -> LowerBound:
     )
 
 
-def _paper(W: Workload, p: float, norm: _Norm, privacy: PureDP | ApproxDP) -> LowerBound:
+def _paper(
+    W: Workload, p: float, norm: _Norm, privacy: Privacy, epsilon: float, delta: float
+) -> LowerBound:
     """ZLU25 Theorem 2.1 with the constant and the range of δ that its proof gives.
 
     (1 − 8δ')γ/(16(e^{3ε} − 1)), δ' = 2δ/(1 − e^{−ε}), where δ' is at most 1/16, 1 − e^{−ε}, ε² and
     εκm^{1/p−1/2}/(12γ). The statement has 8 for 16, δ' for 8δ' and n^{1−2/p} for m^{1/p−1/2}.
     """
-    epsilon = privacy.epsilon
-    delta = privacy.delta if isinstance(privacy, ApproxDP) else 0.0
     grown = 2 * delta / -math.expm1(-epsilon)
     conditions: tuple[str, ...] = ()
     refused = None

@@ -21,13 +21,13 @@ from functools import lru_cache
 import numpy as np
 
 from muhat import _check
-from muhat.bounds import divergences
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.unbiased import implied_rho, quotient
+from muhat.bounds.promised import pair, two_sided
+from muhat.bounds.unbiased import quotient
 from muhat.domains import Ball, Box, Domain, Ellipsoid, Image, LpBall, Translate
 from muhat.domains.base import Vector
 from muhat.ellipsoids import smallest_ellipsoid
-from muhat.privacy import ApproxDP, Privacy, PureDP
+from muhat.privacy import Privacy
 
 _OURS = "docs/proofs/local.md"
 _AFT22 = "Asi, Feldman and Talwar 2022, arXiv:2205.02466"
@@ -44,6 +44,7 @@ _SHRINKAGE_ERROR = 1e-10
 def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBound, ...]:
     """What no unbiased mean of n devices' records can beat; (E‖answer − mean‖_p²)^½.
 
+    >>> from muhat.privacy import PureDP
     >>> every, some, _ = local(Ball(1.0, dim=8), 10_000, PureDP(epsilon=1.0))
     >>> every.sentence()
     'Every unbiased local 1-DP (pure) mechanism has error at least 0.05056 on every dataset.'
@@ -52,23 +53,20 @@ def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[Lower
     """
     n, p = _check.count("n", n), _check.norm_order(p)
     promise, given = f"local {privacy.describe()}", (_LOCAL, _INTERACTIVE, _UNBIASED)
-    if isinstance(privacy, ApproxDP):
+    two = two_sided(privacy)
+    if two is None:
         width = 2 * float(domain.half_widths.max()) * (1 - 1e-12) / math.sqrt(n)
-        pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
-        value = quotient(width, pair)
+        value = quotient(width, pair(privacy))
         theorem = "B10 by coins, one coordinate"
         return (LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS),)
     width = smallest_ellipsoid(domain, p).floor / math.sqrt(n)
-    if not isinstance(privacy, PureDP):
-        log_divergence = divergences.log_two_sided_zcdp(implied_rho(privacy))
-        value = quotient(width, log_divergence)
-        return (LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS),)
-    value = quotient(width, divergences.log_two_sided_pure(privacy.epsilon))
+    value = quotient(width, two)
     every = LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS)
-    axes = _inner_axes(domain)
-    if axes is None:
+    epsilon = privacy.implied_epsilon
+    axes = None if epsilon is None else _inner_axes(domain)
+    if epsilon is None or axes is None:
         return (every,)
-    value = _sphere_error(axes, privacy.epsilon, p, domain.dim) / math.sqrt(n) * (1 - 1e-12)
+    value = _sphere_error(axes, epsilon, p, domain.dim) / math.sqrt(n) * (1 - 1e-12)
     theorem = "B10 on a sphere"
     some = LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS)
     if axes.max() > axes.min() or p != 2:

@@ -10,23 +10,21 @@ neighbours on both sides.
 from __future__ import annotations
 
 from muhat import _check
-from muhat.bounds.divergences import log_one_sided_pure, log_one_sided_zcdp
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.unbiased import implied_rho, quotient
-from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy
+from muhat.bounds.promised import one_sided
+from muhat.bounds.unbiased import quotient
+from muhat.privacy import Privacy
 
 CITATION = "Nikolov and Tang 2024, arXiv:2301.13850"
 
 
 def paper_mean(gamma: float, *, n: int, privacy: Privacy) -> tuple[LowerBound, ...]:
-    """The paper's bound for a certified floor of Γ_p(K); nothing explicit is known for (ε, δ)."""
+    """The paper's bound for a certified floor of Γ_p(K); nothing explicit is known beyond zCDP."""
     n = _check.count("n", n)
-    if isinstance(privacy, ApproxDP):
+    log_divergence = one_sided(privacy)
+    if log_divergence is None or privacy.implied_rho is None:
         return ()
-    if isinstance(privacy, ZCDP | GDP):
-        theorem, log_divergence = "NT24 Theorem 31", log_one_sided_zcdp(implied_rho(privacy))
-    else:
-        theorem, log_divergence = "NT24 Lemmas 28 and 29", log_one_sided_pure(privacy.epsilon)
+    theorem = "NT24 Theorem 31" if privacy.implied_epsilon is None else "NT24 Lemmas 28 and 29"
     assumptions = (
         "n is public and neighbours replace one record.",
         "The mechanism is unbiased for the mean of every dataset of records in the domain.",

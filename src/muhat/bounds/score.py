@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.bounds.divergences import log_one_sided_pure, log_one_sided_zcdp
-from muhat.bounds.unbiased import implied_rho
-from muhat.privacy import ApproxDP, Privacy, PureDP
+from muhat.bounds.divergences import log_one_sided_pure
+from muhat.bounds.promised import one_sided
+from muhat.privacy import Privacy
 
 Floats = NDArray[np.float64]
 
@@ -43,11 +43,11 @@ class Score(NamedTuple):
     @classmethod
     def of(cls, n: int, privacy: Privacy) -> Score:
         """For n records under a promise about replacing one of them."""
-        if isinstance(privacy, PureDP):
-            return cls(n, log_one_sided_pure(privacy.epsilon), 0.0)
-        if isinstance(privacy, ApproxDP):
-            return cls(n, log_one_sided_pure(privacy.epsilon), privacy.delta)
-        return cls(n, log_one_sided_zcdp(implied_rho(privacy)), 0.0)
+        if privacy.point is not None:
+            epsilon, delta = privacy.point
+            return cls(n, log_one_sided_pure(epsilon), delta)
+        gain = one_sided(privacy)
+        return cls(n, math.inf if gain is None else gain, 0.0)
 
     def log_root(self, theta: Floats) -> Floats:
         """ln √w, for θ in (0, π/4]; √w is what one record tells of itself, of all it could."""

@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.promised import one_sided
 from muhat.bounds.score import Score
 from muhat.bounds.table import BoundTable, rounded_down
 from muhat.bounds.trilemma_paper import CITATION, paper_bounds
 from muhat.bounds.trilemma_search import Landscape
 from muhat.errors import InvalidInput
-from muhat.privacy import ApproxDP, Privacy, PureDP, to_dict
+from muhat.privacy import ApproxDP, Privacy, PureDP, check_promise, to_dict
 
 _SUBSTITUTION = "n is public and neighbours replace one record."
 
@@ -188,12 +189,13 @@ def trilemma(
         any_mechanism(landscape.best_for_any_bias(), "B8, any bias", promise),
         any_mechanism(sampling, theorem, ""),
     ]
-    if isinstance(privacy, PureDP | ApproxDP):
+    if privacy.point is not None:
+        at, leak = privacy.point
         bounds += paper_bounds(
             low,
             n=n,
-            epsilon=privacy.epsilon,
-            delta=privacy.delta if isinstance(privacy, ApproxDP) else 0.0,
+            epsilon=at,
+            delta=leak,
             bias=low_bias,
             order=order,
             scale=psi,
@@ -259,7 +261,7 @@ def _is_impossible(privacy: Privacy, bias: float, order: float) -> bool:
     """B8 is infinite: unbiased, and b → 0 costs nothing."""
     if bias > 0 or math.isinf(order):
         return False
-    return order < 2 or not isinstance(privacy, ApproxDP)
+    return order < 2 or one_sided(privacy) is not None
 
 
 def _promise(privacy: Privacy | None, epsilon: float | None, delta: float) -> Privacy:
@@ -271,10 +273,7 @@ def _promise(privacy: Privacy | None, epsilon: float | None, delta: float) -> Pr
         return ApproxDP(epsilon=epsilon, delta=delta)
     if epsilon is not None or delta:
         raise InvalidInput("privacy must not be given together with epsilon or delta.")
-    if not isinstance(privacy, Privacy):
-        raise InvalidInput(
-            f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
-        )
+    check_promise(privacy)
     return privacy
 
 

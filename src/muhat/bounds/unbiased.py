@@ -15,11 +15,10 @@ import math
 import sys
 
 from muhat import _check
-from muhat.bounds import divergences
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.promised import one_sided, pair, two_sided
 from muhat.errors import InvalidInput
-from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
-from muhat.privacy.rounding import float_at_least
+from muhat.privacy import Privacy
 
 _NT24 = "Nikolov and Tang 2024, arXiv:2301.13850"
 _ANY = "Bassily, Smith and Thakurta 2014; Steinke and Ullman 2015"
@@ -46,6 +45,7 @@ def unbiased_mean(
         contact_pairs: how many differences x⁺ − x⁻ support the dual measure behind `gamma`.
         contributions: how many records one person may have.
 
+    >>> from muhat.privacy import ZCDP
     >>> every, some = unbiased_mean(40**0.5, n=1000, privacy=ZCDP(rho=0.1), contact_pairs=10)
     >>> every.sentence()
     'Every unbiased 0.1-zCDP mechanism has error at least 0.01102 on every dataset.'
@@ -77,19 +77,16 @@ def unbiased_mean(
             value, "unbiased", "some", theorem, "derived", (*assumptions, condition), promise, _NT24
         )
 
-    if isinstance(privacy, PureDP):
-        return (
-            every(divergences.log_two_sided_pure(privacy.epsilon), "B3, every dataset"),
-            some(divergences.log_one_sided_pure(privacy.epsilon), "B3, worst dataset"),
-        )
-    if isinstance(privacy, ApproxDP):
-        pair = divergences.log_pair_approx(privacy.epsilon, privacy.delta)
-        return (some(pair, "B4, worst dataset"), *_rates(promise, assumptions))
-    rho = implied_rho(privacy)
-    return (
-        every(divergences.log_two_sided_zcdp(rho), "B1, NT24 Theorem 31 with its constant"),
-        some(divergences.log_one_sided_zcdp(rho), "B2, worst dataset"),
-    )
+    one, two = one_sided(privacy), two_sided(privacy)
+    if one is None or two is None:
+        worst = some(pair(privacy), "B4, worst dataset")
+        return (worst, *(_rates(promise, assumptions) if privacy.spends_delta else ()))
+    if privacy.implied_epsilon is not None:
+        return every(two, "B3, every dataset"), some(one, "B3, worst dataset")
+    theorem = "B1, NT24 Theorem 31 with its constant"
+    if privacy.implied_rho is None:
+        theorem = "B1 by the divergence of order 2"
+    return every(two, theorem), some(one, "B2, worst dataset")
 
 
 def unbiased_sum(
@@ -105,6 +102,7 @@ def unbiased_sum(
     For (ε, δ) the bound on every dataset holds for additive noise alone: an unbiased mechanism
     may hard-code the answer of one dataset at the price of δ.
 
+    >>> from muhat.privacy import ZCDP
     >>> (bound,) = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
     >>> bound.sentence()
     'Every unbiased 0.1-zCDP mechanism has error at least 4.25 on every dataset.'
@@ -113,8 +111,9 @@ def unbiased_sum(
     width = _nonnegative("gamma", gamma) * rows
     assumptions = (_ADD_REMOVE, _UNBIASED.format(what="sum"), *_about(rows))
     promise = privacy.describe()
-    if isinstance(privacy, ApproxDP):
-        value = quotient(width, divergences.log_pair_approx(privacy.epsilon, privacy.delta))
+    divergence = one_sided(privacy)
+    if divergence is None:
+        value = quotient(width, pair(privacy))
         additive = (
             _ADD_REMOVE,
             "The law of the noise is the same for all datasets.",
@@ -129,12 +128,7 @@ def unbiased_sum(
                 value, "additive", "every", "B5 for sums", "derived", additive, promise, _NT24
             ),
         )
-    divergence = (
-        divergences.log_one_sided_pure(privacy.epsilon)
-        if isinstance(privacy, PureDP)
-        else divergences.log_one_sided_zcdp(implied_rho(privacy))
-    )
-    theorem = "B3 for sums" if isinstance(privacy, PureDP) else "B2 for sums"
+    theorem = "B2 for sums" if privacy.implied_epsilon is None else "B3 for sums"
     return (
         LowerBound(
             quotient(width, divergence),
@@ -174,13 +168,6 @@ def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]
             _ANY,
         ),
     )
-
-
-def implied_rho(privacy: ZCDP | GDP) -> float:
-    """ρ, or the ρ = μ²/2 that μ-GDP implies."""
-    if isinstance(privacy, ZCDP):
-        return privacy.rho
-    return float_at_least(privacy.amounts[0] / 2)
 
 
 def _about(rows: int) -> tuple[str, ...]:

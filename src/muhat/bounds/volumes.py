@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
-from muhat.bounds.unbiased import implied_rho
-from muhat.privacy import ApproxDP, Privacy, PureDP
+from muhat.privacy import Privacy
+from muhat.privacy.rounding import float_at_least
 
 
 def volume_error(n: int, dim: int, privacy: Privacy) -> float:
     """The bound for the unit ball, rounded down."""
-    if isinstance(privacy, PureDP | ApproxDP):
-        epsilon = privacy.epsilon
-        log_delta = math.log(privacy.delta) if isinstance(privacy, ApproxDP) else -math.inf
-        constant = -math.log1p(2 / dim) / 2
+    if privacy.point is not None:
+        epsilon, delta = privacy.point
+        log_delta = math.log(delta) if delta else -math.inf
+        constant, most = -math.log1p(2 / dim) / 2, n
 
         def log_error(m: float) -> float:
             kept = _log_kept(m, epsilon, log_delta)
@@ -32,7 +33,7 @@ def volume_error(n: int, dim: int, privacy: Privacy) -> float:
 
         start = dim / epsilon
     else:
-        rho = implied_rho(privacy)
+        rho, most = _divergence(privacy, n)
         log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
         constant = (math.log(dim / (2 * math.pi)) - 1) / 2 + log_volume / dim
 
@@ -41,8 +42,16 @@ def volume_error(n: int, dim: int, privacy: Privacy) -> float:
 
         start = math.sqrt(dim / 2) / math.sqrt(rho)
     # Sums of logarithms no larger than a few thousand times the result's: a wide margin.
-    best = max(log_error(m) for m in _candidates(log_error, n, start))
+    best = max(log_error(m) for m in _candidates(log_error, most, start))
     return math.exp(best) * (1 - 1e-9)
+
+
+def _divergence(privacy: Privacy, n: int) -> tuple[float, int]:
+    """ρ, and for how many records together the relative entropy is known to be at most m²ρ."""
+    first = privacy.renyi(Fraction(1))
+    if first is None:
+        raise AssertionError("a promise is a point, or bounds a divergence")
+    return float_at_least(first), 1 if privacy.implied_rho is None else n
 
 
 def _log_kept(m: float, epsilon: float, log_delta: float) -> float:

@@ -9,9 +9,10 @@ import click
 
 from muhat._text import joined
 from muhat.cli.assumed import moment_from
-from muhat.cli.options import promise_from, promise_options
+from muhat.cli.options import Promised, promise_options
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
+from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.bounds import LowerBound
@@ -67,10 +68,7 @@ def bounds(
     interval: float | None,
     n: int,
     p: float | None,
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    mu: float | None,
+    promise: Promised,
     as_json: bool,
 ) -> None:
     """Show what no private mean can beat; no data is read.
@@ -83,7 +81,7 @@ def bounds(
             "say what the bounds are about, in one way: --bounds COLUMN=LOW:HIGH for each "
             "column, --ball R --dim D, or --bias B for means of a small bias."
         )
-    privacy = promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    privacy = from_flags(promise)
     if bias is not None:
         _refuse_beside("--bias", {"--dim": dim, "--p": p})
         fields, text = _of_bias(bias, moment, interval, n, privacy)

@@ -10,11 +10,11 @@ import click
 
 from muhat._text import printable
 from muhat.cli.errors import FriendlyGroup
-from muhat.cli.options import promise_from, promise_options
+from muhat.cli.options import Promised, promise_options
 from muhat.errors import InvalidInput
 from muhat.ledger import Balance, Entry, Head, Ledger
 from muhat.ledger.converting import AS_PROMISED
-from muhat.privacy import Neighbors, cautions, from_dict, to_dict
+from muhat.privacy import Neighbors, cautions, from_dict, from_flags, to_dict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,19 +54,16 @@ def ledger() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
     path: str,
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    mu: float | None,
+    promise: Promised,
     neighbors: str,
     contributions: int,
     as_json: bool,
 ) -> None:
     """Create an account in the new file PATH with a budget that is never changed."""
-    budget = promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
+    budget = from_flags(promise)
     account = Ledger.create(path, budget=budget, neighbors=neighbors, contributions=contributions)
     if as_json:
-        _print_json(_summary(account, account.head, Balance.zero(budget.kind)))
+        _print_json(_summary(account, account.head, Balance.zero(budget.currency)))
     else:
         where = printable(path)
         click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {_protects(account)}.")
@@ -85,7 +82,7 @@ def show(path: str, last: int, as_json: bool) -> None:
     account = Ledger.open(path)
     entries = account.entries()
     # All from one look at the file: another process may be charging it meanwhile.
-    spent = entries[-1].spent if entries else Balance.zero(account.budget.kind)
+    spent = entries[-1].spent if entries else Balance.zero(account.budget.currency)
     if as_json:
         head = entries[-1].head if entries else account.head
         listed = [entry.to_dict() for entry in entries]

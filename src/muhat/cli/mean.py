@@ -10,16 +10,17 @@ import click
 from muhat._text import printable
 from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
+    Promised,
     check_rows,
     column_names,
     ledger_options,
     plan_options,
-    promise_from,
     remind_of_ledger,
 )
 from muhat.cli.spark import Engine, engine_options
 from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
+from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
@@ -122,10 +123,7 @@ def _arguments(
     contributions: int,
     mechanism: str | None,
     insist: bool,
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    mu: float | None,
+    promise: Promised,
     dim: int | None = None,
     **assumed: Any,
 ) -> dict[str, Any]:
@@ -145,7 +143,7 @@ def _arguments(
         "domain": where.domain,
         "weights": where.weights,
         "n": n,
-        "privacy": promise_from(epsilon=epsilon, delta=delta, rho=rho, mu=mu),
+        "privacy": from_flags(promise),
         "p": p,
         "missing": missing,
         "contributions": contributions,

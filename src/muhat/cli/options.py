@@ -3,51 +3,33 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from muhat.errors import InvalidInput
-from muhat.privacy import GDP, ZCDP, ApproxDP, Privacy, PureDP
+from muhat.privacy import flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Interval = tuple[float, float]
+Promised = Mapping[str, float | None]
 
 
 def promise_options(command: Command) -> Command:
-    """--epsilon, --delta, --rho and --mu."""
-    for option in (
-        click.option("--mu", type=float, help="μ of Gaussian differential privacy."),
-        click.option("--rho", type=float, help="ρ of zero-concentrated differential privacy."),
-        click.option("--delta", type=float, help="δ, together with --epsilon."),
-        click.option(
-            "--epsilon", type=float, help="ε: alone it is pure, with --delta approximate."
-        ),
-    ):
-        command = option(command)
-    return command
+    """--epsilon, --delta, --rho, …: the command's `promise` is what was given of them."""
 
+    @functools.wraps(command)
+    def collected(*arguments: Any, **options: Any) -> Any:
+        promise = {name: options.pop(name) for name in flags()}
+        return command(*arguments, promise=promise, **options)
 
-def promise_from(
-    *, epsilon: float | None, delta: float | None, rho: float | None, mu: float | None
-) -> Privacy:
-    """The promise that the options ask for: exactly one of --epsilon, --rho and --mu."""
-    promises: list[Privacy] = []
-    if epsilon is not None and delta is None:
-        promises.append(PureDP(epsilon=epsilon))
-    if epsilon is not None and delta is not None:
-        promises.append(ApproxDP(epsilon=epsilon, delta=delta))
-    if rho is not None:
-        promises.append(ZCDP(rho=rho))
-    if mu is not None:
-        promises.append(GDP(mu=mu))
-    if len(promises) != 1 or (delta is not None and epsilon is None):
-        raise InvalidInput("give exactly one of --epsilon, --epsilon with --delta, --rho and --mu.")
-    return promises[0]
+    for name, words in reversed(flags().items()):
+        collected = click.option(f"--{name}", type=float, help=words)(collected)
+    return collected  # type: ignore[return-value]
 
 
 def plan_options(command: Command) -> Command:

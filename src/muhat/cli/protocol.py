@@ -10,11 +10,11 @@ import click
 
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import (
+    Promised,
     column_names,
     data_from,
     delimiter_option,
     number,
-    promise_from,
     promise_options,
 )
 from muhat.cli.output_files import PRIVATE, check_apart
@@ -27,6 +27,7 @@ from muhat.cli.protocol_files import (
 )
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
+from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.protocols import Protocol
@@ -226,7 +227,7 @@ def _planned(
     minimum: int | None,
     q: str | None,
     cells: int | None,
-    **promise: Any,
+    promise: Promised,
 ) -> Protocol:
     from muhat import protocols
 
@@ -237,7 +238,7 @@ def _planned(
         if elsewhere or len(named) != 1 or names not in (None, list(named)):
             raise InvalidInput("--q and --cells are for one column, with --bounds COLUMN=LOW:HIGH.")
         ((column, (lower, upper)),) = named.items()
-        asked = {"n": n, "privacy": promise_from(**promise), "minimum": minimum, "column": column}
+        asked = {"n": n, "privacy": from_flags(promise), "minimum": minimum, "column": column}
         return _of_one_column(model, q, cells, {**asked, "lower": lower, "upper": upper})
     sizes = () if magnitude is None else (magnitude,)
     where = where_from(bounds=bounds, ball=ball, magnitude=sizes, columns=names, dim=dim)
@@ -250,7 +251,7 @@ def _planned(
     return plan(
         domain=domain,
         n=n,
-        privacy=promise_from(**promise),
+        privacy=from_flags(promise),
         columns=None if isinstance(domain, dict) else where.columns,
         minimum=minimum,
     )

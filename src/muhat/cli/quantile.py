@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat.cli.options import (
+    Promised,
     check_rows,
     column_names,
     ledger_options,
     number,
-    promise_from,
     promise_options,
     remind_of_ledger,
 )
 from muhat.cli.spark import Engine, engine_options
+from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
@@ -77,7 +78,7 @@ def quantile(
     ledger: Ledger | None,
     as_json: bool,
     engine: Engine,
-    **promise: float | None,
+    promise: Promised,
 ) -> None:
     """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet or Arrow.
 
@@ -92,7 +93,7 @@ def quantile(
     arguments: dict[str, Any] = {
         "lower": _numbers(lower, "--lower"),
         "upper": _numbers(upper, "--upper"),
-        "privacy": promise_from(**promise),
+        "privacy": from_flags(promise),
         "n": n if n is not None or secret_n else COUNTED,
         "columns": column_names(columns),
         "resolution": None if resolution is None else _numbers(resolution, "--resolution"),

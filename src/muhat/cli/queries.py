@@ -11,15 +11,16 @@ import click
 
 from muhat._text import printable
 from muhat.cli.options import (
+    Promised,
     column_names,
     ledger_options,
     number,
-    promise_from,
     promise_options,
     remind_of_ledger,
 )
 from muhat.cli.spark import Engine, engine_options
 from muhat.errors import InvalidInput
+from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
@@ -101,7 +102,7 @@ def queries(
     ledger: Ledger | None,
     as_json: bool,
     engine: Engine,
-    **promise: float | None,
+    promise: Promised,
 ) -> None:
     """Release counts of FILES (CSV, JSON lines, Parquet or Arrow): tables, ranges, running counts.
 
@@ -119,7 +120,7 @@ def queries(
     declared, unknown = declared_categories(column_names(columns), categories, bins)
     if unknown and not public_categories:
         raise _undeclared(unknown)
-    given = promise_from(**promise)
+    given = from_flags(promise)
     # Before anything is opened: which values occur is read off the data.
     approved(ledger, given, neighbors, contributions)
     target = None if out is None else _writable(out)

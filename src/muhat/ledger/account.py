@@ -31,7 +31,7 @@ from muhat.ledger.balance import Balance
 from muhat.ledger.converting import cost, unit_refusal
 from muhat.ledger.records import Entry, Genesis, Head, now
 from muhat.ledger.units import Unit
-from muhat.privacy import Neighbors, Privacy, to_dict
+from muhat.privacy import Neighbors, Privacy, check_promise, to_dict
 
 __all__ = ["Balance", "Entry", "Head", "Ledger", "as_ledger"]
 
@@ -89,10 +89,7 @@ class Ledger:
 
         The budget is about all records of a person, of which there are at most `contributions`.
         """
-        if not isinstance(budget, Privacy):
-            raise InvalidInput(
-                f"budget must be a PureDP, ApproxDP, ZCDP or GDP; got {type(budget).__name__}."
-            )
+        check_promise(budget, "the budget")
         location = store.locate(path)
         record = Genesis.seal(budget, Unit.of(neighbors, contributions))
         store.create(location, record)
@@ -200,14 +197,11 @@ class Ledger:
 
     def _cost(self, promise: Privacy, unit: Unit) -> tuple[Balance, str]:
         self._check_open()
-        if not isinstance(promise, Privacy):
-            raise InvalidInput(
-                f"promise must be a PureDP, ApproxDP, ZCDP or GDP; got {type(promise).__name__}."
-            )
+        check_promise(promise, "what is charged")
         account = self._genesis.unit
         if unit != account and (not self._convert or unit.steps_to(account) is None):
             raise InvalidInput(unit_refusal(unit, account, self._path))
-        return cost(promise, unit, self.budget.kind, account)
+        return cost(promise, unit, self.budget.currency, account)
 
     def _require(self, amount: Balance, spent: Balance) -> None:
         if not spent + amount <= self.budget:

@@ -12,11 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from muhat.privacy import Privacy
-from muhat.privacy.rounding import as_typed, float_at_most
-
-NUMBERS = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",), "gdp": ("mu",)}
-SUFFIXES = {"pure": "DP", "approx": "DP", "zcdp": "zCDP", "gdp": "GDP"}
+from muhat.privacy import Privacy, currency_kind
+from muhat.privacy.rounding import as_typed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,17 +32,19 @@ class Balance:
     """
 
     kind: str
+    """The currency of the account: that of every promise which adds up in it."""
+
     amounts: tuple[Fraction, ...]
 
     @classmethod
     def of(cls, promise: Privacy) -> Balance:
         """The whole promise as an amount."""
-        return cls(promise.kind, promise.amounts)
+        return cls(promise.currency, promise.amounts)
 
     @classmethod
     def zero(cls, kind: str) -> Balance:
         """Nothing, of the given kind."""
-        return cls(kind, (Fraction(0),) * len(NUMBERS[kind]))
+        return cls(kind, (Fraction(0),) * len(currency_kind(kind).numbers))
 
     @property
     def epsilon(self) -> float:
@@ -68,18 +67,22 @@ class Balance:
         return self._number("mu")
 
     def _number(self, name: str) -> float:
-        if name not in NUMBERS[self.kind]:
+        promise = currency_kind(self.kind)
+        if name not in promise.numbers:
             raise AttributeError(f"a balance of kind {self.kind!r} has no {name}")
-        amount = self.amounts[NUMBERS[self.kind].index(name)]
-        return _root_at_most(amount) if name == "mu" else float_at_most(amount)
+        return promise.number_at_most(self.amounts[promise.numbers.index(name)])
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return currency_kind(self.kind).numbers
 
     def to_dict(self) -> dict[str, object]:
         """As JSON: the kind, its numbers as floats, and the exact amounts as text."""
-        numbers = {name: self._number(name) for name in NUMBERS[self.kind]}
+        numbers = {name: self._number(name) for name in self._names}
         return {"kind": self.kind, **numbers, "exact": [to_text(part) for part in self.amounts]}
 
     def __float__(self) -> float:
-        return self._number(NUMBERS[self.kind][0])
+        return self._number(self._names[0])
 
     def __str__(self) -> str:
         return self._written(lambda number: repr(number).removesuffix(".0"))
@@ -93,8 +96,8 @@ class Balance:
         return self._written(lambda number: format(number, specification))
 
     def _written(self, write: Callable[[float], str]) -> str:
-        numbers = ", ".join(write(self._number(name)) for name in NUMBERS[self.kind])
-        return f"{f'({numbers})' if len(self.amounts) > 1 else numbers}-{SUFFIXES[self.kind]}"
+        numbers = [write(self._number(name)) for name in self._names]
+        return currency_kind(self.kind).written(self.kind, numbers)
 
     def __add__(self, other: Balance) -> Balance:
         return Balance(self.kind, tuple(map(operator.add, self.amounts, self._same(other))))
@@ -135,29 +138,18 @@ class Balance:
         return above if above is NotImplemented else above and self != other
 
     def _comparable(self, other: object) -> tuple[Fraction, ...] | None:
-        if isinstance(other, Balance | Privacy):
+        if isinstance(other, Privacy):
+            other = Balance.of(other)
+        if isinstance(other, Balance):
             return other.amounts if other.kind == self.kind else None
         if isinstance(other, bool) or not isinstance(other, int | float | Fraction):
             return None
         if not math.isfinite(other):
             return None
         number = as_typed(other) if isinstance(other, float) else Fraction(other)
-        if self.kind == "gdp":
-            return (number * abs(number),)
         if len(self.amounts) == 1:
-            return (number,)
+            return (currency_kind(self.kind).amount_of(number),)
         return (number,) * len(self.amounts) if number == 0 else None
-
-
-def _root_at_most(square: Fraction) -> float:
-    """The largest float whose square, as typed, is not above `square` ≥ 0."""
-    # In integers: a square may lie far outside the range of floats although its root does not.
-    shift = max(0, 128 + square.denominator.bit_length() - square.numerator.bit_length())
-    root = math.isqrt((square.numerator << 2 * shift) // square.denominator)
-    number = float(Fraction(root, 1 << shift))
-    while as_typed(number) ** 2 > square:
-        number = math.nextafter(number, -math.inf)
-    return number
 
 
 def to_text(amount: Fraction) -> str:

@@ -50,7 +50,7 @@ def read_tail(connection: sqlite3.Connection, genesis: Genesis, seen: Head) -> T
     if store.at(connection, seen.count).hash != seen.hash:
         raise ChainBroken(f"entry {seen.count} is not the one that was seen before")
     if newest.id == 0:
-        return Tail(Head(0, genesis.hash), Balance.zero(genesis.budget.kind))
+        return Tail(Head(0, genesis.hash), Balance.zero(genesis.budget.currency))
     entry = Entry.read(newest)
     before = store.at(connection, newest.id - 1)
     _check_follows(entry, Head(before.id, before.hash), genesis)
@@ -62,7 +62,7 @@ def walk(
 ) -> Iterator[Entry]:
     """Every entry, each verified; at the end, the chain must have passed through the anchor."""
     anchor = anchor or Head(0, genesis.hash)
-    head, spent = Head(0, genesis.hash), Balance.zero(genesis.budget.kind)
+    head, spent = Head(0, genesis.hash), Balance.zero(genesis.budget.currency)
     budget = Balance.of(genesis.budget)
     for record in store.records(connection):
         if record.id == 0:
@@ -88,7 +88,7 @@ def walk(
 def _check_follows(entry: Entry, head: Head, genesis: Genesis) -> None:
     if entry.id != head.count + 1 or entry.previous != head.hash:
         raise ChainBroken(f"entry {entry.id} does not follow the one before it")
-    if entry.charged.kind != genesis.budget.kind:
+    if entry.charged.kind != genesis.budget.currency:
         raise ChainBroken(f"entry {entry.id} is of another kind than the budget")
     if entry.unit != genesis.unit and not _is_converted(entry, genesis):
         raise ChainBroken(f"entry {entry.id} is about another unit than the budget")
@@ -97,7 +97,7 @@ def _check_follows(entry: Entry, head: Head, genesis: Genesis) -> None:
 def _is_converted(entry: Entry, genesis: Genesis) -> bool:
     """Whether an entry about another unit was charged what group privacy asks for."""
     try:
-        asked, _ = cost(from_dict(entry.promise), entry.unit, genesis.budget.kind, genesis.unit)
+        asked, _ = cost(from_dict(entry.promise), entry.unit, genesis.budget.currency, genesis.unit)
     except InvalidInput:
         return False
     pairs = zip(entry.charged.amounts, asked.amounts, strict=True)

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from muhat.errors import InvalidInput
 from muhat.ledger.balance import Balance
 from muhat.ledger.units import Unit
-from muhat.privacy import KINDS, Neighbors, Privacy, PureDP, for_groups
+from muhat.privacy import Neighbors, Privacy, charged_in, for_groups
 
 AS_PROMISED = "as promised"
-
-# Only implications that are proved; whatever is not here is refused.
-CONVERSIONS = {
-    ("pure", "zcdp"): "pure → zCDP: ρ = ε·tanh(ε/2)",
-    ("gdp", "zcdp"): "GDP → zCDP: ρ = μ²/2",
-    ("pure", "approx"): "pure → approximate: δ = 0",
-}
-
-GROUPS = {
-    "pure": "k·ε",
-    "approx": "(k·ε, δ·(e^(kε) − 1)/(e^ε − 1))",
-    "zcdp": "k²·ρ",
-    "gdp": "k·μ",
-}
 
 
 def cost(promise: Privacy, unit: Unit, kind: str, account: Unit) -> tuple[Balance, str]:
@@ -49,31 +33,14 @@ def _about(promise: Privacy, unit: Unit, account: Unit) -> tuple[Privacy, str]:
         )
     if steps == 1:
         return promise, f"a promise about {unit} is one about {account}"
-    words = f"group privacy, k = {steps} steps of {unit}: {GROUPS[promise.kind]}"
+    words = f"group privacy, k = {steps} steps of {unit}: {promise.grouping}"
     return for_groups(promise, steps), words
 
 
 def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
-    """What a promise costs in a ledger of the given kind, and by which implication."""
-    if promise.kind == kind:
-        return Balance.of(promise), AS_PROMISED
-    how = CONVERSIONS.get((promise.kind, kind))
-    if how is None:
-        raise InvalidInput(_refusal(promise.kind, kind))
-    if isinstance(promise, PureDP):
-        if kind == "approx":
-            return Balance(kind, (*promise.amounts, Fraction(0))), how
-        return Balance.of(promise.to(kind)), how
-    return Balance(kind, (promise.amounts[0] / 2,)), how
-
-
-def _refusal(kind: str, ledger_kind: str) -> str:
-    takers = [kind, *(target for source, target in CONVERSIONS if source == kind)]
-    names = " or ".join(KINDS[taker].__name__ for taker in takers)
-    return (
-        f"A promise of {KINDS[kind].__name__} cannot be charged to a ledger whose budget is "
-        f"{KINDS[ledger_kind].__name__}; a ledger with a budget of {names} takes it."
-    )
+    """What a promise costs in a ledger of the given currency, and by which implication."""
+    amounts, how = charged_in(promise, kind)
+    return Balance(kind, amounts), how or AS_PROMISED
 
 
 def unit_refusal(unit: Unit, account: Unit, path: object) -> str:

@@ -17,9 +17,9 @@ from typing import Any
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.ledger.balance import NUMBERS, Balance, from_text, to_text
+from muhat.ledger.balance import Balance, from_text, to_text
 from muhat.ledger.units import Unit
-from muhat.privacy import Neighbors, Privacy, from_dict, to_dict
+from muhat.privacy import Neighbors, Privacy, currency_kind, from_dict, to_dict
 
 SCHEMA = 2
 """1: no record says how many records of a person it is about; see `UNSTATED`."""
@@ -215,7 +215,7 @@ class Entry:
 
 
 def _amounts(texts: object, kind: str) -> tuple[Fraction, ...]:
-    if not isinstance(texts, list) or len(texts) != len(NUMBERS[kind]):
+    if not isinstance(texts, list) or len(texts) != len(currency_kind(kind).numbers):
         raise ValueError("not the amounts of this kind")
     return tuple(from_text(text) for text in texts)
 

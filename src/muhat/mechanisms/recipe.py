@@ -21,7 +21,7 @@ from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.noise.spread import Spread
-from muhat.privacy import Neighbors, Privacy, PureDP, as_typed, gaussian_mu_squared, pure_within
+from muhat.privacy import Neighbors, Privacy, as_typed, gaussian_mu_squared, pure_within
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ class Protection:
 
         Pure noise keeps every promise, normal noise all but pure ones.
         """
-        kind = isinstance(promise, PureDP) if pure is None else pure
+        kind = not promise.admits_normal if pure is None else pure
         return cls(neighbors, _strength_squared(promise, kind), contributions, kind)
 
     def check(self, law: Law, moved: Fraction) -> None:

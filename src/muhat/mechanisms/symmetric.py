@@ -25,7 +25,7 @@ from muhat.data.halves import Halves, require_stable_order, split_rows
 from muhat.errors import InvalidInput
 from muhat.mechanisms.symmetric_column import SymmetricMean
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP
+from muhat.privacy import Privacy
 
 __all__ = ["Outcome", "Step", "SymmetricMean", "SymmetricMeans"]
 
@@ -67,7 +67,7 @@ class SymmetricMeans:
     def planned(
         cls,
         n: int,
-        promise: ApproxDP,
+        promise: Privacy,
         moments: Sequence[tuple[float, float]],
         shares: Sequence[tuple[Fraction, Fraction]],
         *,

@@ -24,7 +24,7 @@ from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.mechanisms.symmetric_error import Moments, Search
 from muhat.mechanisms.tails import bias_bound
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP, Neighbors
+from muhat.privacy import Neighbors, Privacy
 
 if TYPE_CHECKING:
     from muhat.data.base import Source
@@ -74,7 +74,7 @@ class SymmetricMean:
     def planned(
         cls,
         n: int,
-        promise: ApproxDP,
+        promise: Privacy,
         moment: tuple[float, float],
         *,
         scale: float | None = None,
@@ -92,11 +92,12 @@ class SymmetricMean:
         are as many as make a failure less likely than δ², or more if that lowers the bound on the
         error, half of all at most. `share` is the part of ε and of δ that this column may spend.
 
+        >>> from muhat.privacy import ApproxDP
         >>> mean = SymmetricMean.planned(10_000, ApproxDP(epsilon=1, delta=1e-6), (4, 1.32))
         >>> mean.first, mean.mechanism
         (384, 'symmetric')
         """
-        if not isinstance(promise, ApproxDP):
+        if not promise.spends_delta:
             raise InvalidInput("privacy must be ApproxDP: without a delta no bin may be left out.")
         order, size = moment
         moments = Moments(size if scale is None else scale, order, size)

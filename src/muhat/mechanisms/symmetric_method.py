@@ -23,7 +23,7 @@ from muhat.mechanisms.symmetric import SymmetricMean, SymmetricMeans
 from muhat.mechanisms.symmetric_error import Moments, Search
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import ApproxDP, Privacy
+from muhat.privacy import Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -42,14 +42,14 @@ class SymmetricMethod:
     """
 
     means: SymmetricMeans
-    promise: ApproxDP
+    promise: Privacy
     weights: Floats
 
     @classmethod
     def planned(
         cls,
         n: int,
-        promise: ApproxDP,
+        promise: Privacy,
         order: float,
         scales: Floats,
         weights: Floats,

@@ -30,7 +30,7 @@ from muhat.errors import InvalidInput
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.privacy import ApproxDP, Privacy, PureDP
+from muhat.privacy import ApproxDP, Privacy
 from muhat.privacy.rounding import float_at_least
 
 Records = NDArray[Any]
@@ -125,7 +125,7 @@ class UnknownNumber:
 
     def total(self, inner: Privacy) -> ApproxDP:
         """What the wrapper and the mechanism inside promise together, under add or remove."""
-        if not isinstance(inner, ApproxDP | PureDP):
+        if inner.point is None:
             raise InvalidInput(
                 "the mechanism inside must promise ApproxDP or PureDP; convert it by "
                 'privacy.to("approx", delta=...).'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from muhat.privacy import ApproxDP, Privacy, cautions
+from muhat.privacy import Privacy, cautions
 
 
 def warn_of_large_delta(promise: Privacy, n: int | None, *, stacklevel: int) -> None:
@@ -12,5 +12,7 @@ def warn_of_large_delta(promise: Privacy, n: int | None, *, stacklevel: int) -> 
 
     What else there is to say of a promise is printed with it, and no reason to interrupt.
     """
-    if isinstance(promise, ApproxDP) and n is not None and promise.delta >= 1 / n:
+    if n is None or promise.point is None:
+        return
+    if promise.point[1] >= 1 / n:
         warnings.warn(cautions(promise, n)[-1], stacklevel=stacklevel + 1)

@@ -16,7 +16,6 @@ from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, approved, charged
 from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
-from muhat.privacy import PureDP
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
 
@@ -49,7 +48,7 @@ def group_means(
             f"groups must list the public categories of {by!r:.60}, as groups=[…]: those that "
             "occur in the data are not public."
         )
-    if isinstance(plan.privacy, PureDP) and plan.contributions > 1:
+    if not plan.privacy.admits_normal and plan.contributions > 1:
         raise InvalidInput(
             "means of groups with several records a person need normal noise: use ApproxDP, ZCDP "
             "or GDP."

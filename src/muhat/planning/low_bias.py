@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
@@ -16,7 +17,7 @@ from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.low_bias_wish import Floats, Wish, checked_wish, largest_biases
-from muhat.privacy import ApproxDP, Privacy, PureDP
+from muhat.privacy import Privacy
 
 CLIPPED = ("clipped-laplace", "clipped-normal")
 SYMMETRIC = ("symmetric", "karwa-vadhan")
@@ -90,11 +91,22 @@ def _width_hint(method: LowBiasMethod) -> str:
 
 
 def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: bool) -> None:
-    if not isinstance(privacy, ApproxDP):
-        theorem = "Theorem 5.2" if isinstance(privacy, PureDP) else "Theorem D.5"
+    if not privacy.spends_delta and privacy.renyi(Fraction(2)) is None:
+        raise InvalidInput(
+            f"nothing is known about unbiased means of unbounded records under "
+            f"{privacy.describe()}: allow a bias with max_bias=..., use "
+            "mh.ApproxDP(epsilon=..., delta=...) and symmetric=True, or bound the records, for "
+            "instance by mh.Box."
+        )
+    if not privacy.spends_delta:
+        theorem = "Kamath et al. 2024, Theorem D.5"
+        if privacy.implied_epsilon is not None:
+            theorem = "Kamath et al. 2024, Theorem 5.2"
+        elif privacy.implied_rho is None:
+            theorem = "B8 in docs/proofs/trilemma.md"
         raise Impossible(
             f"no unbiased mean of unbounded records keeps {privacy.describe()} with a finite "
-            f"error (Kamath et al. 2024, {theorem}). Three ways out: allow a little bias "
+            f"error ({theorem}). Three ways out: allow a little bias "
             "(max_bias=0.01, moment=(2, 1.0)); allow a delta and assume symmetry "
             "(privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True); or bound the records "
             "(domain=mh.Box([lower], [upper]), where the mean is unbiased)."
@@ -164,7 +176,7 @@ def _ranked(
 
 def _refuse_this_magnitude(wish: Wish, bias: Floats | None) -> NoReturn:
     size, symmetry = wish.domain.magnitude, "assume symmetry: symmetric=True"
-    if not isinstance(wish.privacy, ApproxDP):
+    if not wish.privacy.spends_delta:
         symmetry = "use mh.ApproxDP(epsilon=..., delta=...) and assume symmetry: symmetric=True"
     if size is None:
         raise InvalidInput(

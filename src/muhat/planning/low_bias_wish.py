@@ -25,7 +25,7 @@ from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.low_bias_method import Alternative
 from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.privacy import ApproxDP, Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy
 
 Floats = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ class Wish:
 
     def symmetric(self, *, offset: bool) -> SymmetricMethod:
         """The mean without bias if the distribution is symmetric."""
-        if not isinstance(self.privacy, ApproxDP):
+        if not self.privacy.spends_delta:
             raise InvalidInput(
                 "a symmetric mean needs approximate privacy, mh.ApproxDP(epsilon=..., "
                 "delta=...): where the records lie cannot be told otherwise without a bound."

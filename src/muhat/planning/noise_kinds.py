@@ -8,7 +8,7 @@ one. Under zCDP and Gaussian privacy ε/μ is hardly more than 1 unless the prom
 
 from __future__ import annotations
 
-from muhat.privacy import ApproxDP, Privacy, PureDP, as_typed, gaussian_mu_squared, pure_within
+from muhat.privacy import Privacy, as_typed, gaussian_mu_squared, pure_within
 
 LEAST_GAIN = 1.3
 """Pure noise does not win for a smaller ε/μ: √2 in one dimension, 1.35 for ℓ_∞ in two."""
@@ -20,15 +20,15 @@ WIDEST = 16
 def kinds_of_noise(promise: Privacy, dim: int) -> tuple[bool, ...]:
     """The kinds that compete for d noisy numbers: True is pure, False is normal.
 
-    >>> from muhat.privacy import ZCDP
+    >>> from muhat.privacy import ZCDP, ApproxDP, PureDP
     >>> kinds_of_noise(PureDP(epsilon=1.0), 8), kinds_of_noise(ZCDP(rho=0.5), 8)
     ((True,), (False,))
     >>> kinds_of_noise(ApproxDP(epsilon=1.0, delta=1e-6), 8)
     (False, True)
     """
-    if isinstance(promise, PureDP):
+    if not promise.admits_normal:
         return (True,)
-    if not isinstance(promise, ApproxDP):
+    if not promise.admits_pure:
         return (False,)
     gain_squared = as_typed(pure_within(promise)) ** 2 / gaussian_mu_squared(promise)
     competes = gain_squared >= LEAST_GAIN**2 and dim <= WIDEST * gain_squared

@@ -32,12 +32,11 @@ from muhat.planning.task import (
     assumptions,
     best_plan,
     check_low_bias,
-    check_promise,
     check_unbounded,
 )
 from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
 from muhat.planning.unknown_number import UnknownNumberPlan, plan_for_unknown_number
-from muhat.privacy import Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy, check_promise
 
 
 @overload

@@ -17,8 +17,7 @@ from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
 from muhat.planning.shortcuts import COUNTED, Counted, number_for
-from muhat.planning.task import check_promise
-from muhat.privacy import Neighbors, Privacy, PureDP, as_typed
+from muhat.privacy import Neighbors, Privacy, as_typed, check_promise
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -85,7 +84,7 @@ def quantile(
     _check.one_of("missing", missing, tuple(MISSING))
     neighbors = Neighbors.ADD_REMOVE if public is None else Neighbors.SUBSTITUTE
     protection = Protection.of(privacy, neighbors, _check.count("contributions", contributions))
-    law = LAWS["laplace" if isinstance(privacy, PureDP) else "normal"]
+    law = LAWS["laplace" if protection.pure else "normal"]
     fractions = [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))]
     recipe = QuantileRecipe.of(
         grids,

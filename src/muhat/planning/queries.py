@@ -20,8 +20,7 @@ from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.query_plan import QueryPlan
-from muhat.planning.task import check_promise
-from muhat.privacy import Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.query_table import Attributes
 from muhat.workloads import Workload
 from muhat.workloads.absent import factorize_with_absent

@@ -18,8 +18,8 @@ from muhat.planning.low_bias_columns import by_column
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
-from muhat.planning.task import NamedBounds, as_domain, check_promise, in_order
-from muhat.privacy import Neighbors, Privacy
+from muhat.planning.task import NamedBounds, as_domain, in_order
+from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
 

@@ -27,7 +27,7 @@ from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
 from muhat.planning.execution import chosen_columns, note_of
 from muhat.planning.task import Task, assumptions
-from muhat.privacy import GDP, ZCDP, Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -259,13 +259,11 @@ def _about_replacement(recipe: SmoothRecipe) -> str:
 
 
 def pure_epsilon(promise: Privacy) -> Fraction:
-    """The largest ε whose pure privacy implies the promise: ε itself, or √(2ρ), rounded down."""
-    if isinstance(promise, ZCDP):
-        (rho,) = promise.amounts
-        return Fraction(math.isqrt(math.floor(2 * rho * (1 << 2 * _ROOT_BITS))), 1 << _ROOT_BITS)
-    if isinstance(promise, GDP):
+    """An ε whose pure privacy implies the promise: ε itself, or √(2ρ), rounded down."""
+    epsilon = promise.simple_pure
+    if epsilon is None:
         raise InvalidInput(
             "an unbiased mean with a secret n keeps pure privacy and what follows from it: use "
             "mh.PureDP, mh.ZCDP or mh.ApproxDP, or make n public."
         )
-    return promise.amounts[0]
+    return epsilon

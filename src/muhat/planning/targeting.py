@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from numpy.typing import ArrayLike
@@ -14,7 +13,7 @@ from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
 from muhat.planning.task import NamedBounds, as_domain
-from muhat.privacy import GDP, KINDS, ZCDP, ApproxDP, Privacy, PureDP
+from muhat.privacy import GDP, KINDS, Privacy, PureDP
 
 
 def privacy_for(
@@ -39,13 +38,13 @@ def privacy_for(
     >>> mh.privacy_for(domain=mh.Ball(radius=1, dim=10), n=1000, error=0.01, kind="zcdp")
     ZCDP(rho=0.2)
     """
-    _check.one_of("kind", kind, KINDS)
+    asked = KINDS[_check.one_of("kind", kind, KINDS)]
     as_domain(domain)
     target = _check.positive("error", error)
     n = _check.count("n", n)
-    if kind == "approx" and delta is None:
-        raise InvalidInput('kind="approx" needs a delta, for instance delta=1e-6.')
-    if kind != "approx" and delta is not None:
+    if asked.spends_delta and delta is None:
+        raise InvalidInput(f'kind="{kind}" needs a delta, for instance delta=1e-6.')
+    if not asked.spends_delta and delta is not None:
         raise InvalidInput(f'delta goes with kind="approx" only; got kind={kind!r}.')
 
     def plan(promise: Privacy) -> Plan:
@@ -60,12 +59,10 @@ def privacy_for(
         )
 
     # The error is inversely proportional to ε, or to μ, so a unit plan says what is needed.
-    units: list[Privacy] = [PureDP(epsilon=1.0)] if kind == "pure" else [GDP(mu=1.0)]
-    if kind == "approx":
-        units.append(PureDP(epsilon=1.0))
+    kinds = [False] * asked.admits_normal + [True] * asked.admits_pure
     found = []
-    for unit in units:
-        first = plan(unit)
+    for pure in kinds:
+        first = plan(PureDP(epsilon=1.0) if pure else GDP(mu=1.0))
         _refuse_what_needs_no_data(first, target, weighted=weights is not None)
         achieved = _error(first)
         if not 1e-9 < achieved / target < 1e9:
@@ -73,21 +70,21 @@ def privacy_for(
                 f"an error of {target:g} is out of reach: at unit privacy loss it is "
                 f"{achieved:.3g}."
             )
-        found.append(_reached(kind, delta, unit, achieved / target, plan, target))
+        found.append(_reached(asked, delta, pure, achieved / target, plan, target))
     return min(found, key=lambda promise: promise.amounts[0])
 
 
 def _reached(
-    kind: str,
+    asked: type[Privacy],
     delta: float | None,
-    unit: Privacy,
+    pure: bool,
     strength: float,
     plan: Callable[[Privacy], Plan],
     target: float,
 ) -> Privacy:
     """The promise of this many units, and a little more if rounding takes it."""
     for slack in (0.0, 1e-12, 1e-9, 1e-6):
-        promise = _promise_of_strength(kind, unit, strength * (1 + slack), delta)
+        promise = asked.of_noise(strength * (1 + slack), pure=pure, delta=delta)
         if _error(plan(promise)) <= target * (1 + 1e-9):
             return promise
     raise InvalidInput("the target error is out of reach of exact arithmetic.")
@@ -116,27 +113,3 @@ def _refuse_what_needs_no_data(plan: Plan, target: float, *, weighted: bool) -> 
         f"error = {target:g} is more than records can be apart, {diameter:.4g}, so it needs no "
         f"data at all; ask for less.{hint}"
     )
-
-
-def _promise_of_strength(kind: str, unit: Privacy, strength: float, delta: float | None) -> Privacy:
-    if kind == "pure":
-        return PureDP(epsilon=_rounded_up(strength))
-    if kind == "gdp":
-        return GDP(mu=_rounded_up(strength))
-    if kind == "zcdp":
-        return ZCDP(rho=_rounded_up(strength**2 / 2))
-    if isinstance(unit, PureDP):
-        assert delta is not None
-        # A little δ allows pure noise a little more than ε: `pure_within`, backwards.
-        less = math.log1p(-min(delta * (1 + math.exp(-strength)), 0.5))
-        return ApproxDP(epsilon=_rounded_up(max(strength + less, strength / 2)), delta=delta)
-    promise = GDP(mu=strength).to("approx", delta=delta)
-    assert isinstance(promise, ApproxDP)
-    return ApproxDP(epsilon=_rounded_up(promise.epsilon), delta=promise.delta)
-
-
-def _rounded_up(value: float) -> float:
-    """The number with ten digits that is just not below: a promise people can type again."""
-    digits = 9 - math.floor(math.log10(value))
-    rounded = round(value, digits)
-    return rounded if rounded >= value * (1 - 1e-10) else round(value + 10.0**-digits, digits)

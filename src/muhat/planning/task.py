@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +29,7 @@ from muhat.planning.columns import (
 )
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
-from muhat.privacy import KINDS, Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy, check_promise
 
 NamedBounds = Mapping[str, tuple[float, float]]
 Mechanism = Callable[[Body, float, Vector, Protection], Recipe]
@@ -42,8 +41,6 @@ PURE: dict[str, Mechanism] = {
     "plain-laplace": plain_laplace,
 }
 NORMAL: dict[str, Mechanism] = {"gaussian": gaussian}
-FAMILIES = {"pure": PURE, "zcdp": NORMAL, "gdp": NORMAL, "approx": PURE | NORMAL}
-"""What may be asked for by name, for each kind of promise."""
 
 MISSING = {
     "drop": "a missing or non-finite value is left out: each column is of its recorded values",
@@ -125,7 +122,10 @@ class Task:
     def candidates(self, mechanism: str | None) -> list[str]:
         """The mechanisms that compete, or the one that was asked for."""
         if mechanism is not None:
-            family = FAMILIES[self.privacy.kind]
+            family = [
+                *(PURE if self.privacy.admits_pure else ()),
+                *(NORMAL if self.privacy.admits_normal else ()),
+            ]
             return [_check.one_of(f"mechanism for {self.privacy.kind} privacy", mechanism, family)]
         # Of equals the first wins: the simplest.
         simple = {Box: ["laplace", "box-norm"], Simplex: ["laplace"]}.get(type(self.domain), [])
@@ -293,15 +293,6 @@ def check_low_bias(
         raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")
     if _check.norm_order(p) != 2:
         raise InvalidInput("p must be 2 where the bias is bounded.")
-
-
-def check_promise(privacy: Any) -> None:
-    """A promise of one of the four kinds, or InvalidInput."""
-    if not isinstance(privacy, tuple(KINDS.values())):
-        raise InvalidInput(
-            "privacy must be a promise: mh.PureDP(epsilon=1), mh.ApproxDP(epsilon=1, "
-            "delta=1e-6), mh.ZCDP(rho=0.5) or mh.GDP(mu=1)."
-        )
 
 
 def assumptions(

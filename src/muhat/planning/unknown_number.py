@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,7 @@ from muhat.planning.execution import note_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.unbounded import UnboundedPlan
-from muhat.privacy import ApproxDP, Neighbors, Privacy
-from muhat.privacy.rounding import float_at_most
+from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class UnknownNumberPlan:
     """
 
     domain: Reals
-    privacy: ApproxDP
+    privacy: Privacy
     number: UnknownNumber
     inner: Inner
     plan_for: Callable[[int], Inner]
@@ -223,7 +223,7 @@ def plan_for_unknown_number(
     make: Callable[..., Inner],
 ) -> UnknownNumberPlan:
     """Hide the number of records from a plan that needs it; `make` plans for n and a promise."""
-    if not isinstance(promise, ApproxDP) or n_min is None:
+    if not promise.spends_delta or n_min is None:
         raise InvalidInput(
             "n must be public for records in Reals, or hidden at a cost: give n, or with "
             "n=None approximate privacy, mh.ApproxDP(epsilon=..., delta=...), and n_min, a public "
@@ -234,7 +234,7 @@ def plan_for_unknown_number(
         raise InvalidInput("contributions must be 1 for records in Reals if n is secret.")
     least = _check.count("n_min", n_min)
     epsilon, delta = (amount / 2 for amount in promise.amounts)
-    half = ApproxDP(epsilon=float_at_most(epsilon), delta=float_at_most(delta))
+    half = promise.part(Fraction(1, 2))
     inner = _quietly(make, n=least, privacy=half)
     return UnknownNumberPlan(
         domain=domain,
@@ -248,7 +248,7 @@ def plan_for_unknown_number(
     )
 
 
-def _maker(make: Callable[..., Inner], inner: Inner, half: ApproxDP) -> Callable[[int], Inner]:
+def _maker(make: Callable[..., Inner], inner: Inner, half: Privacy) -> Callable[[int], Inner]:
     """Plans for more than n_min records, of the same kind and of no larger bias."""
     if isinstance(inner, UnboundedPlan):
         return lambda n: _quietly(make, n=n, privacy=half, insist=True)

@@ -16,9 +16,9 @@ from fractions import Fraction
 
 from muhat import _check
 from muhat.errors import InvalidInput
+from muhat.privacy.approximate import ApproxDP
 from muhat.privacy.blanket import LARGEST_USERS, Blanket
 from muhat.privacy.gaussian_curve import context
-from muhat.privacy.promises import ApproxDP
 from muhat.privacy.rounding import LEAST_FLOAT, float_at_least
 from muhat.privacy.shuffling import LARGEST_EPSILON, shuffled
 

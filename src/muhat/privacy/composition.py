@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from muhat.errors import BudgetExceeded, InvalidInput
-from muhat.privacy.promises import GDP, ZCDP, ApproxDP, Privacy, PureDP
-from muhat.privacy.rounding import float_at_least, root_at_least
+from muhat.privacy.promise import Privacy
 
 
 def compose(promises: Iterable[Privacy]) -> Privacy:
@@ -16,6 +15,7 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
     ε, (ε, δ) and ρ add up, for GDP the squares of μ do. The sum is exact and rounded up only
     when it becomes a float.
 
+    >>> from muhat.privacy import ZCDP
     >>> compose([ZCDP(rho=0.1), ZCDP(rho=0.2)])
     ZCDP(rho=0.3)
     """
@@ -25,19 +25,13 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
     for part in parts[1:]:
         _require_like(parts[0], part)
     totals = [sum(column, Fraction(0)) for column in zip(*(p.amounts for p in parts), strict=True)]
-    if isinstance(parts[0], GDP):
-        return GDP(mu=root_at_least(totals[0]))
-    if isinstance(parts[0], ZCDP):
-        return ZCDP(rho=float_at_least(totals[0]))
-    if isinstance(parts[0], PureDP):
-        return PureDP(epsilon=float_at_least(totals[0]))
-    return ApproxDP(epsilon=float_at_least(totals[0]), delta=float_at_least(totals[1]))
+    return parts[0].with_amounts(totals)
 
 
 def _require_like(first: Privacy, second: Privacy) -> None:
-    if first.kind != second.kind:
+    if first.currency != second.currency:
         raise InvalidInput(
-            f"promises must be of one kind; got {first.kind!r} and {second.kind!r}. "
+            f"promises must be of one kind; got {first.currency!r} and {second.currency!r}. "
             "Convert them first, for example with to('zcdp')."
         )
 
@@ -52,6 +46,7 @@ class Filter:
     fixed sums matter and not how they were split on the way. Choices may never depend on the
     data other than through released outputs.
 
+    >>> from muhat.privacy import ZCDP
     >>> budget = Filter(ZCDP(rho=1.0))
     >>> for _ in range(10):
     ...     budget.charge(ZCDP(rho=0.1))

@@ -1,4 +1,4 @@
-"""From one promise to another, by proved implications only; each proof is in docs/proofs.
+"""The numbers of proved implications between promises; each proof is in docs/proofs.
 
 Every result is rounded to the safe side: the float that comes back, read as the decimal it
 prints as, is never below the exact value.
@@ -8,97 +8,13 @@ from __future__ import annotations
 
 import decimal
 from decimal import Decimal
+from fractions import Fraction
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.privacy.gaussian_curve import (
-    context,
-    gaussian_delta,
-    gaussian_epsilon,
-    monotone_root,
-    pure_mu,
-)
-from muhat.privacy.promises import GDP, KINDS, ZCDP, ApproxDP, Privacy, PureDP
+from muhat.privacy.gaussian_curve import context, monotone_root
+from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import LEAST_FLOAT, MARGIN, float_at_least
-
-_WHY_NOT = {
-    ("approx", "pure"): "an event of probability delta may reveal anything, whatever epsilon is. "
-    "Ask the mechanism for PureDP from the start",
-    ("approx", "zcdp"): "an event of probability delta may reveal anything, so no rho bounds the "
-    "moments of the loss. Ask the mechanism for ZCDP and convert that to ApproxDP",
-    ("approx", "gdp"): "one point (epsilon, delta) does not bound the whole trade-off curve. "
-    "Ask the mechanism for GDP and convert that to ApproxDP",
-    ("zcdp", "pure"): "zCDP bounds the moments of the privacy loss, not the loss itself. "
-    "Use to('approx', delta=...)",
-    ("zcdp", "gdp"): "zCDP allows mechanisms that are easier to tell apart than Gaussians with "
-    "mu = sqrt(2 rho). Ask the mechanism for GDP from the start",
-    ("gdp", "pure"): "the privacy loss of Gaussian noise is not bounded. "
-    "Use to('approx', delta=...)",
-}
-
-
-def convert(promise: Privacy, kind: str, *, delta: float | None, epsilon: float | None) -> Privacy:
-    """The promise of that kind which every mechanism that keeps `promise` keeps too."""
-    _check.one_of("kind", kind, KINDS)
-    if kind == "approx":
-        return _to_approx(promise, delta=delta, epsilon=epsilon)
-    if delta is not None or epsilon is not None:
-        raise InvalidInput(f"delta and epsilon belong to kind 'approx'; got them with {kind!r}.")
-    if promise.kind == kind:
-        return promise
-    if isinstance(promise, PureDP):
-        if kind == "zcdp":
-            return ZCDP(rho=pure_rho(promise.epsilon))
-        return GDP(mu=pure_mu(promise.epsilon))
-    if isinstance(promise, GDP) and kind == "zcdp":
-        return ZCDP(rho=float_at_least(promise.amounts[0] / 2))
-    raise InvalidInput(
-        f"{promise.describe()} implies no promise of kind {kind!r}: {_WHY_NOT[promise.kind, kind]}."
-    )
-
-
-def _to_approx(promise: Privacy, *, delta: float | None, epsilon: float | None) -> ApproxDP:
-    if isinstance(promise, ApproxDP):
-        return _approx_again(promise, delta=delta, epsilon=epsilon)
-    if (delta is None) == (epsilon is None):
-        raise InvalidInput(
-            "exactly one of delta and epsilon must be given for kind 'approx'; the other one "
-            "follows. Example: to('approx', delta=1e-6)."
-        )
-    if delta is not None:
-        delta = _check.probability("delta", delta)
-        if isinstance(promise, PureDP):
-            return ApproxDP(epsilon=promise.epsilon, delta=delta)
-        least = (
-            gaussian_epsilon(promise.mu, delta)
-            if isinstance(promise, GDP)
-            else zcdp_epsilon(promise.rho, delta)
-        )
-        return ApproxDP(epsilon=max(least, LEAST_FLOAT), delta=delta)
-    epsilon = _check.positive("epsilon", epsilon)
-    if isinstance(promise, PureDP):
-        least = pure_delta(promise.epsilon, epsilon)
-    elif isinstance(promise, GDP):
-        least = gaussian_delta(promise.mu, epsilon)
-    else:
-        least = zcdp_delta(promise.rho, epsilon)
-    if least >= 1:
-        raise InvalidInput(
-            f"epsilon must be larger for {promise.describe()} to say anything: at {epsilon:g} "
-            "delta would be 1 to the last digit."
-        )
-    return ApproxDP(epsilon=epsilon, delta=max(least, LEAST_FLOAT))
-
-
-def _approx_again(promise: ApproxDP, *, delta: float | None, epsilon: float | None) -> ApproxDP:
-    enough_delta = delta is None or _check.probability("delta", delta) >= promise.delta
-    enough_epsilon = epsilon is None or _check.positive("epsilon", epsilon) >= promise.epsilon
-    if enough_delta and enough_epsilon:
-        return promise
-    raise InvalidInput(
-        f"{promise.describe()} is a promise at one point and implies none with a smaller epsilon "
-        "or delta. Ask the mechanism for ZCDP or GDP, which cover every delta."
-    )
 
 
 def pure_rho(epsilon: float) -> float:
@@ -114,34 +30,33 @@ def pure_rho(epsilon: float) -> float:
         return float_at_least(min(loss, loss * (1 - decay) / (1 + decay) * MARGIN))
 
 
+def gaussian_mu_squared(promise: Privacy) -> Fraction:
+    """The largest μ² for which μ-Gaussian DP keeps the promise, as a rational.
+
+    >>> from muhat.privacy import ZCDP
+    >>> gaussian_mu_squared(ZCDP(rho=0.1))
+    Fraction(1, 5)
+    """
+    return promise.normal_mu_squared
+
+
 def pure_within(promise: Privacy) -> float:
     """The largest ε whose pure promise implies this one, rounded down.
 
+    >>> from muhat.privacy import ZCDP
     >>> f"{pure_within(ZCDP(rho=0.5)):.6f}"
     '1.043627'
     """
-    if isinstance(promise, PureDP):
-        return promise.epsilon
+    if promise.implied_epsilon is not None:
+        return promise.implied_epsilon
     low, high = 0.0, 1.0
-    while _is_implied(promise, high):
+    while promise.follows_from_pure(high):
         low, high = high, 2 * high
     while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if _is_implied(promise, middle) else (low, middle)
+        low, high = (middle, high) if promise.follows_from_pure(middle) else (low, middle)
     if low == 0:
         raise InvalidInput(f"no pure promise implies {promise.describe()} in floats.")
     return low
-
-
-def _is_implied(promise: Privacy, epsilon: float) -> bool:
-    """Whether every ε-DP mechanism keeps the promise; exact on the side of caution."""
-    match promise:
-        case ZCDP():
-            return pure_rho(epsilon) <= promise.rho
-        case GDP():
-            return pure_mu(epsilon) <= promise.mu
-        case ApproxDP():
-            return pure_delta(epsilon, promise.epsilon) <= promise.delta
-    raise AssertionError(promise)
 
 
 def pure_delta(pure: float, epsilon: float) -> float:

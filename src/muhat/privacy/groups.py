@@ -11,10 +11,9 @@ from decimal import Decimal
 from math import inf
 
 from muhat import _check
-from muhat.errors import InvalidInput
 from muhat.privacy.gaussian_curve import context
-from muhat.privacy.promises import GDP, ZCDP, ApproxDP, Privacy, PureDP
-from muhat.privacy.rounding import MARGIN, as_typed, float_at_least
+from muhat.privacy.promise import Privacy
+from muhat.privacy.rounding import MARGIN, float_at_least
 
 
 def for_groups(promise: Privacy, size: int) -> Privacy:
@@ -22,26 +21,12 @@ def for_groups(promise: Privacy, size: int) -> Privacy:
 
     kε; (kε, δ·(e^{kε} − 1)/(e^ε − 1)); k²ρ; kμ.
 
+    >>> from muhat.privacy import ZCDP, PureDP
     >>> for_groups(ZCDP(rho=0.1), 2), for_groups(PureDP(epsilon=0.1), 3)
     (ZCDP(rho=0.4), PureDP(epsilon=0.3))
     """
     size = _check.count("the size of a group", size)
-    if size == 1:
-        return promise
-    if isinstance(promise, GDP):
-        return GDP(mu=float_at_least(size * as_typed(promise.mu)))
-    if isinstance(promise, ZCDP):
-        return ZCDP(rho=float_at_least(size**2 * as_typed(promise.rho)))
-    epsilon = float_at_least(size * as_typed(promise.epsilon))
-    if isinstance(promise, PureDP):
-        return PureDP(epsilon=epsilon)
-    delta = group_delta(promise.epsilon, promise.delta, size)
-    if delta >= 1:
-        raise InvalidInput(
-            f"{promise.describe()} says nothing about datasets {size} steps apart: their delta is "
-            "1 or more. Use a smaller epsilon or delta."
-        )
-    return ApproxDP(epsilon=epsilon, delta=delta)
+    return promise if size == 1 else promise.for_groups(size)
 
 
 def group_delta(epsilon: float, delta: float, size: int) -> float:

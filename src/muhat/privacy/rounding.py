@@ -66,3 +66,26 @@ def root_at_least(square: Fraction) -> float:
     while not math.isinf(number) and as_typed(number) ** 2 < square:
         number = math.nextafter(number, math.inf)
     return number
+
+
+def root_at_most(square: Fraction) -> float:
+    """The largest float whose square, as typed, is not above `square` ≥ 0."""
+    # In integers: a square may lie far outside the range of floats although its root does not.
+    shift = max(0, 128 + square.denominator.bit_length() - square.numerator.bit_length())
+    root = math.isqrt((square.numerator << 2 * shift) // square.denominator)
+    number = float(Fraction(root, 1 << shift))
+    while as_typed(number) ** 2 > square:
+        number = math.nextafter(number, -math.inf)
+    return number
+
+
+def root_below(square: Fraction, bits: int = 60) -> Fraction:
+    """The largest multiple of 2^−bits whose square is not above `square` ≥ 0."""
+    return Fraction(math.isqrt(math.floor(square * (1 << 2 * bits))), 1 << bits)
+
+
+def ten_digits_at_least(value: float) -> float:
+    """The number with ten digits that is just not below: a promise people can type again."""
+    digits = 9 - math.floor(math.log10(value))
+    rounded = round(value, digits)
+    return rounded if rounded >= value * (1 - 1e-10) else round(value + 10.0**-digits, digits)

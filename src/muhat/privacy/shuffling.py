@@ -13,8 +13,8 @@ from decimal import Decimal
 
 from muhat import _check
 from muhat.errors import InvalidInput
+from muhat.privacy.approximate import ApproxDP
 from muhat.privacy.gaussian_curve import context
-from muhat.privacy.promises import ApproxDP
 from muhat.privacy.rounding import MARGIN, float_at_least
 
 LARGEST_EPSILON = 40.0

@@ -7,9 +7,7 @@ lets someone be wrong less than once in `OFTEN` times.
 
 from __future__ import annotations
 
-import math
-
-from muhat.privacy.promises import GDP, ApproxDP, Privacy, PureDP
+from muhat.privacy.promise import Privacy
 
 OFTEN = 1000
 """A guess that may be wrong less than once in so many times is as good as knowledge."""
@@ -21,6 +19,7 @@ def cautions(promise: Privacy, n: int | None = None) -> tuple[str, ...]:
     n is the number of records where it is public. A secret one is not given, and nothing is said
     of it.
 
+    >>> from muhat.privacy import ApproxDP, PureDP
     >>> cautions(PureDP(epsilon=1.0))
     ()
     >>> cautions(PureDP(epsilon=50.0))[0].partition(":")[0]
@@ -36,8 +35,8 @@ def cautions(promise: Privacy, n: int | None = None) -> tuple[str, ...]:
             f"{promise.describe()} promises next to nothing: it lets anybody tell which of two "
             f"values a record has, and be wrong {times}."
         )
-    if isinstance(promise, ApproxDP):
-        found += _about_delta(promise.delta, n)
+    if promise.spends_delta and promise.point is not None:
+        found += _about_delta(promise.point[1], n)
     return tuple(found)
 
 
@@ -62,12 +61,8 @@ def least_error(promise: Privacy) -> float:
     (1 − δ)/(1 + e^ε) under (ε, δ) and Φ(−μ/2) under Gaussian privacy, both attained. A promise of
     ρ allows normal noise of μ = √(2ρ), so Φ(−√(ρ/2)), and perhaps still less.
 
+    >>> from muhat.privacy import PureDP
     >>> round(least_error(PureDP(epsilon=1.0)), 4)
     0.2689
     """
-    if isinstance(promise, PureDP | ApproxDP):
-        delta = promise.delta if isinstance(promise, ApproxDP) else 0.0
-        odds = math.exp(-promise.epsilon)
-        return (1 - delta) * odds / (1 + odds)
-    mu = promise.mu if isinstance(promise, GDP) else math.sqrt(2 * promise.rho)
-    return 0.5 * math.erfc(mu / math.sqrt(8))
+    return promise.least_error()

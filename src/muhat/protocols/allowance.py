@@ -22,7 +22,7 @@ from functools import lru_cache
 
 from muhat.errors import InvalidInput
 from muhat.noise.enclosures import falling_exponential
-from muhat.privacy import GDP, ApproxDP, as_typed, gaussian_mu, pure_within
+from muhat.privacy import GDP, ApproxDP, as_typed, gaussian_mu, pure_within, with_delta
 from muhat.privacy.rounding import float_at_most
 
 MIXING = Fraction(1, 128)
@@ -48,7 +48,7 @@ class Allowance:
     share: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.promise, ApproxDP):
+        if with_delta(self.promise) is None:
             raise InvalidInput("mixed shares need ApproxDP: some δ is spent on the mixing.")
         if self.promise.epsilon > LARGEST_EPSILON:
             raise InvalidInput(f"epsilon must be at most {LARGEST_EPSILON:g}: more is no promise.")

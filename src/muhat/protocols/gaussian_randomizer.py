@@ -27,7 +27,7 @@ from muhat.noise.scalars import rounded
 from muhat.noise.spread import Spread
 from muhat.planning import Plan, plan_mean
 from muhat.planning.answers import answer
-from muhat.privacy import Privacy, PureDP
+from muhat.privacy import Privacy
 from muhat.protocols.aims import aims_of, read_aims, read_numbers
 from muhat.protocols.randomizer import Bytes, Floats
 from muhat.protocols.record_numbers import check_axes, exact_numbers, largest_number, traced_axes
@@ -67,7 +67,7 @@ class GaussianRandomizer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", _check.norm_order(self.p))
-        if isinstance(self.privacy, PureDP):
+        if not self.privacy.admits_normal:
             raise InvalidInput("normal noise keeps no pure promise; use ZCDP, GDP or ApproxDP.")
         if privacy.gaussian_mu_squared(self.privacy) > LARGEST_MU**2:
             raise InvalidInput(

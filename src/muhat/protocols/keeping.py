@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from muhat.errors import InvalidInput
-from muhat.privacy import ApproxDP, Privacy, PureDP, pure_within
+from muhat.privacy import Privacy, pure_within
 from muhat.privacy.amplification import amplified
 from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
@@ -68,7 +68,9 @@ def _kept_locally(randomizer: Randomizer, promise: Privacy, users: int) -> bool:
     said = randomizer.privacy
     if not isinstance(randomizer, _ALONE):
         return False
-    return said == promise or (isinstance(said, PureDP) and said.epsilon <= pure_within(promise))
+    if said == promise:
+        return True
+    return said.implied_epsilon is not None and said.implied_epsilon <= pure_within(promise)
 
 
 def _kept_mixed(randomizer: Randomizer, promise: Privacy, users: int) -> bool:
@@ -76,10 +78,12 @@ def _kept_mixed(randomizer: Randomizer, promise: Privacy, users: int) -> bool:
     if parts := shared_parts(randomizer):
         honest = max(part.noise.honest for part in parts)
         return randomizer.privacy == promise and honest <= users
-    if isinstance(randomizer, CapRandomizer) and isinstance(promise, ApproxDP):
+    if isinstance(randomizer, CapRandomizer) and promise.spends_delta:
+        assert promise.point is not None
+        epsilon, delta = promise.point
         part = Fraction(randomizer.cap, randomizer.codebook.size)
-        found = amplified(randomizer.epsilon, users, promise.delta, share=part)
-        return found.epsilon <= promise.epsilon
+        found = amplified(randomizer.epsilon, users, delta, share=part)
+        return found.epsilon <= epsilon
     return _kept_locally(randomizer, promise, users)
 
 

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from muhat.domains import Ball
-from muhat.privacy import ZCDP, Privacy, PureDP, pure_within
+from muhat.privacy import Privacy, PureDP, pure_within
 from muhat.protocols.local_chain_place import Place, Step
 from muhat.protocols.local_chain_radius import SURE, SURER, least_radius
 from muhat.protocols.local_mean import best_randomizer
@@ -300,7 +300,9 @@ def _best_counting(cells: int, promise: Privacy) -> RangeRandomizer:
 
 def counting_promise(promise: Privacy) -> Privacy:
     """What messages for counts promise: counts gain from zCDP; other promises they keep purely."""
-    return promise if isinstance(promise, ZCDP) else PureDP(epsilon=pure_within(promise))
+    if promise.rho_within is not None:
+        return promise
+    return PureDP(epsilon=pure_within(promise))
 
 
 def geometric(low: float, high: float, cells: int) -> RelativeGrid:

@@ -12,7 +12,7 @@ from muhat import bounds
 from muhat.bounds import LowerBound
 from muhat.domains import Domain
 from muhat.planning.task import Task
-from muhat.privacy import Privacy, PureDP, pure_within
+from muhat.privacy import Privacy, pure_within
 from muhat.protocols.cap_randomizer import CapRandomizer
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
 from muhat.protocols.one_round import (
@@ -58,7 +58,7 @@ def best_randomizer(
     The pure one keeps every other promise that its ε implies.
     """
     pure = CapRandomizer.of(domain, pure_within(promise), p=p, weights=weights)
-    if isinstance(promise, PureDP):
+    if not promise.admits_normal:
         return pure
     both: list[MeanRandomizer] = [GaussianRandomizer(domain, promise, p, weights), pure]
     return min(both, key=lambda randomizer: weighted_error(randomizer, weights, 1))

@@ -29,7 +29,7 @@ from muhat.domains import Ball, Reals
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.planning.caution import warn_of_large_delta
-from muhat.privacy import ZCDP, Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.gaussian_randomizer import GaussianRandomizer
 from muhat.protocols.local_chain import last_group, range_randomizer, require_unweighted
 from muhat.protocols.local_chain_schedule import counting_promise, geometric
@@ -93,7 +93,7 @@ class LocalThreeRounds:
             raise InvalidInput("signs must be +1 or -1, one for every coordinate.")
         if not isinstance(self.faithful, bool):
             raise InvalidInput("faithful must be true or false.")
-        if self.faithful and not isinstance(self.privacy, ZCDP):
+        if self.faithful and self.privacy.rho_within is None:
             raise InvalidInput(
                 f"the paper's rounds keep rho-zCDP, not {self.privacy.describe()}; use "
                 "mh.ZCDP(rho=...), or faithful=False."
@@ -130,8 +130,8 @@ class LocalThreeRounds:
 
     @property
     def _rho(self) -> float:
-        assert isinstance(self.privacy, ZCDP)
-        return self.privacy.rho
+        assert self.privacy.rho_within is not None
+        return float(self.privacy.rho_within)
 
     @property
     def median_grid(self) -> UniformGrid:

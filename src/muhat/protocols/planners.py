@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from muhat import _check
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.planning.task import Task, check_promise
-from muhat.privacy import Privacy
+from muhat.planning.task import Task
+from muhat.privacy import Privacy, check_promise
 from muhat.protocols.local_chain import LocalChain, local_chain
 from muhat.protocols.local_mean import local_protocol
 from muhat.protocols.local_three_rounds import LocalThreeRounds, local_three_rounds

@@ -19,8 +19,7 @@ from muhat import _check, privacy
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.planning.caution import warn_of_large_delta
-from muhat.planning.task import check_promise
-from muhat.privacy import Privacy, as_typed
+from muhat.privacy import Privacy, as_typed, check_promise
 from muhat.protocols.protocol import MOST_USERS, Protocol
 from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid, words
 

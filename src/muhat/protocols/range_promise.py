@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from muhat.privacy import ZCDP, Privacy, as_typed, pure_within
+from muhat.privacy import Privacy, as_typed, pure_within
 from muhat.privacy.conversions import pure_rho
 from muhat.protocols.frequency import SubsetResponse
 from muhat.protocols.range_levels import LevelMix
@@ -49,15 +49,16 @@ def concentrated(epsilon: float, tau: Fraction) -> Fraction:
 
 def kept(promise: Privacy, mix: LevelMix, response: SubsetResponse) -> bool:
     """Whether messages keep the promise; in doubt, no."""
-    if isinstance(promise, ZCDP):
-        return concentrated(response.epsilon, exposure(mix, response)) <= promise.amounts[0]
-    return response.epsilon <= pure_within(promise)
+    if response.epsilon <= pure_within(promise):
+        return True
+    rho = promise.rho_within
+    return rho is not None and concentrated(response.epsilon, exposure(mix, response)) <= rho
 
 
 def calibrated(promise: Privacy, mix: LevelMix, chosen: int) -> SubsetResponse:
     """The answers with the largest ε, to twelve digits, that keep the promise."""
     least = SubsetResponse(mix.bits, chosen, pure_within(promise))
-    if not isinstance(promise, ZCDP):
+    if promise.rho_within is None:
         return least
     low, high = least.epsilon, 2 * least.epsilon
     while kept(promise, mix, SubsetResponse(mix.bits, chosen, high)):

@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from muhat import _check, privacy
 from muhat.planning.caution import warn_of_large_delta
-from muhat.planning.task import check_promise
-from muhat.privacy import Privacy
+from muhat.privacy import Privacy, check_promise
 from muhat.protocols.equal_cells import EqualCells, read_cells
 from muhat.protocols.protocol import MOST_USERS, Protocol
 

@@ -30,7 +30,7 @@ from muhat.noise.discrete_gaussian import discrete_gaussian
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.gaussian_shares import closeness
 from muhat.noise.negative_binomial import laplace_share
-from muhat.privacy import ApproxDP, as_typed, gaussian_delta
+from muhat.privacy import ApproxDP, as_typed, gaussian_delta, with_delta
 from muhat.privacy.groups import group_delta
 from muhat.privacy.rounding import float_at_least, float_at_most, root_at_least
 from muhat.protocols.allowance import Allowance
@@ -170,8 +170,8 @@ class ShareNoise:
     @classmethod
     def from_dict(cls, fields: dict[str, Any], sensitivity: Sensitivity) -> Self:
         """The noise described; InvalidInput if it does not keep its promise."""
-        promise = privacy.from_dict(fields["promise"])
-        if not isinstance(promise, ApproxDP):
+        promise = with_delta(privacy.from_dict(fields["promise"]))
+        if promise is None:
             raise InvalidInput("mixed shares keep a promise of kind 'approx' alone.")
         return cls(
             sensitivity,

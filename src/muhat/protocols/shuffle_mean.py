@@ -17,7 +17,7 @@ from muhat.bounds import LowerBound
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.planning.task import Task
-from muhat.privacy import ApproxDP, Privacy
+from muhat.privacy import ApproxDP, Privacy, with_delta
 from muhat.privacy.amplification import local_epsilon
 from muhat.protocols.allowance import Allowance
 from muhat.protocols.cap_choice import best_cap
@@ -70,8 +70,9 @@ TRUSTED = (
 
 def approximate(promise: Privacy) -> ApproxDP:
     """The promise of a protocol with a shuffler."""
-    if isinstance(promise, ApproxDP):
-        return promise
+    found = with_delta(promise)
+    if found is not None:
+        return found
     raise InvalidInput(
         f"the shuffle model keeps promises (epsilon, delta), not {promise.describe()}: some delta "
         "is spent on the mixing. Use mh.ApproxDP(epsilon=..., delta=...), or the local model."

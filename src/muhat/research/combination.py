@@ -16,7 +16,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
 from muhat.mechanisms.laplace import laplace
 from muhat.mechanisms.recipe import Protection
-from muhat.privacy import ApproxDP, Neighbors
+from muhat.privacy import ApproxDP, Neighbors, with_delta
 from muhat.research.disclosure import disclosed_total, open_column, require_acceptance
 
 
@@ -94,7 +94,7 @@ def _pad(n: int, epsilon: float, delta: float, moment: tuple[float, float]) -> f
 
 
 def _amounts(privacy: ApproxDP) -> tuple[Fraction, Fraction]:
-    if not isinstance(privacy, ApproxDP):
+    if with_delta(privacy) is None:
         raise InvalidInput(
             "privacy must be ApproxDP: records are published with probability delta."
         )

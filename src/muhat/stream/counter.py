@@ -18,7 +18,7 @@ from muhat.ledger import LedgerLike, approved, charged
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
 from muhat.planning.digest import digest_of
-from muhat.privacy import Neighbors, Privacy
+from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import Grid, as_floats, bounds_of
@@ -107,7 +107,7 @@ def plan_counter(
     p = _check.norm_order(p)
     memory = _check.one_of("memory", memory, ENGINES)
     protection = Protection.of(promise, Neighbors.ADD_REMOVE, contributions)
-    if isinstance(promise, privacy.PureDP):
+    if not promise.admits_normal:
         privacy.gaussian_mu_squared(promise)  # says what to do instead
     bounds, scalar = bounds_of(lower, upper)
     writable("the noise of all answers", size * len(bounds))
@@ -347,10 +347,7 @@ def prefix_counter(
     >>> counter.value == answer, counter.pushed
     (True, 1)
     """
-    if not isinstance(privacy, Privacy):
-        raise InvalidInput(
-            f"privacy must be a PureDP, ApproxDP, ZCDP or GDP; got {type(privacy).__name__}."
-        )
+    check_promise(privacy)
     plan = plan_counter(horizon, privacy, lower, upper, contributions, p, memory)
     approval = approved(ledger, privacy, Neighbors.ADD_REMOVE, plan.noise.contributions)
     # Whatever can fail without the data fails before the charge.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import muhat as mh
-from muhat.privacy import Privacy, PureDP
+from muhat.privacy import Privacy
 
 Floats = NDArray[np.float64]
 Release = Callable[[Floats], Floats]
@@ -35,7 +35,7 @@ def opendp_means(n: int, dim: int, privacy: Privacy) -> Release | None:
     dp.enable_features("contrib")
     column = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n), dp.symmetric_distance()
     total = float(privacy.amounts[0])
-    noise = dp.m.then_laplace if isinstance(privacy, PureDP) else dp.m.then_gaussian
+    noise = dp.m.then_gaussian if privacy.admits_normal else dp.m.then_laplace
     mean = column >> dp.t.then_clamp((0.0, 1.0)) >> dp.t.then_mean()
 
     def chain(scale: float) -> Any:
@@ -48,9 +48,9 @@ def opendp_means(n: int, dim: int, privacy: Privacy) -> Release | None:
 def diffprivlib_means(n: int, dim: int, privacy: Privacy) -> Release | None:
     """Its mean over the rows; it has Laplace noise only."""
     tools = _library("diffprivlib.tools")
-    if tools is None or not isinstance(privacy, PureDP):
+    if tools is None or privacy.implied_epsilon is None:
         return None
-    epsilon, accounts = privacy.epsilon, _library("diffprivlib")
+    epsilon, accounts = privacy.implied_epsilon, _library("diffprivlib")
 
     def release(records: Floats) -> Floats:
         accountant = accounts.BudgetAccountant()
