@@ -15,7 +15,7 @@ from muhat.bounds import LowerBound, local
 from muhat.bounds.divergences import log_two_sided_pure, log_two_sided_zcdp
 from muhat.bounds.local import cap_share, largest_shrinkage
 from muhat.ellipsoids import gamma
-from muhat.protocols.cap_randomizer import CapRandomizer
+from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 
 EPSILONS = [1e-3, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0]
 DOMAINS = [

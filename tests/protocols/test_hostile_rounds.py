@@ -20,17 +20,17 @@ import muhat as mh
 from keyed_entropy import drawn_once
 from muhat import protocols
 from muhat.protocols import Protocol
-from muhat.protocols.allowance import Allowance
-from muhat.protocols.block_tree import BlockTree
-from muhat.protocols.cut_encoding import Radius
-from muhat.protocols.equal_cells import EqualCells
-from muhat.protocols.joint_randomizer import JointRandomizer, shared_parts
-from muhat.protocols.local_chain import LocalChain
-from muhat.protocols.messages import pack
-from muhat.protocols.randomizer import Bytes
-from muhat.protocols.share_randomizer import ShareRandomizer
-from muhat.protocols.shuffle_chain import ShuffleChain
-from muhat.protocols.shuffle_range_counts import ShuffleRanges
+from muhat.protocols.counts.shuffle_range_counts import ShuffleRanges
+from muhat.protocols.encodings.cut_encoding import Radius
+from muhat.protocols.encodings.equal_cells import EqualCells
+from muhat.protocols.estimators.block_tree import BlockTree
+from muhat.protocols.means.local_chain import LocalChain
+from muhat.protocols.means.shuffle_chain import ShuffleChain
+from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.joint_randomizer import JointRandomizer, shared_parts
+from muhat.protocols.randomizers.randomizer import Bytes
+from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.roles.messages import pack
 
 MIXED = mh.ApproxDP(epsilon=3.0, delta=1e-6)
 PURE = mh.PureDP(epsilon=3.0)

@@ -10,7 +10,8 @@ import pytest
 
 import muhat as mh
 from muhat import protocols
-from muhat.protocols import Protocol, keeping, kinds
+from muhat.protocols import Protocol, kinds
+from muhat.protocols.roles import keeping
 
 DOMAINS = [
     mh.Ball(2.0, dim=3),

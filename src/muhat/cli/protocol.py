@@ -127,7 +127,7 @@ def client(
     out: str,
 ) -> None:
     """Turn one RECORD, or every row of FILES, into a message, as a device does."""
-    from muhat.protocols.simulation import messages_of
+    from muhat.protocols.roles.simulation import messages_of
 
     check_apart(out, (description, *files, *answered))
     round_ = read_description(description)
@@ -198,7 +198,7 @@ def simulate(
 ) -> None:
     """Run clients, shuffler and server over a table, every row of FILES a person."""
     from muhat.data import open_source
-    from muhat.protocols.simulation import simulate as run
+    from muhat.protocols.roles.simulation import simulate as run
 
     names = column_names(options["columns"])
     source = data_from(files, delimiter)

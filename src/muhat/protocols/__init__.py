@@ -9,17 +9,17 @@ server.finish()                                        the next round's protocol
 
 from __future__ import annotations
 
-from muhat.protocols.client import Client
-from muhat.protocols.collector import Intake
+from muhat.protocols.counts.quantile_protocols import local_quantile, shuffle_quantile
+from muhat.protocols.counts.range_protocols import local_ranges, shuffle_ranges
+from muhat.protocols.estimators.quantile_result import CountedQuantiles
+from muhat.protocols.estimators.ranges_result import CountedRange, CountedRanges
 from muhat.protocols.planners import local_mean, shuffle_mean
 from muhat.protocols.protocol import Protocol
-from muhat.protocols.quantile_protocols import local_quantile, shuffle_quantile
-from muhat.protocols.quantile_result import CountedQuantiles
-from muhat.protocols.range_protocols import local_ranges, shuffle_ranges
-from muhat.protocols.ranges_result import CountedRange, CountedRanges
-from muhat.protocols.server import Server
-from muhat.protocols.shuffler import Shuffler
-from muhat.protocols.simulation import simulate
+from muhat.protocols.roles.client import Client
+from muhat.protocols.roles.collector import Intake
+from muhat.protocols.roles.server import Server
+from muhat.protocols.roles.shuffler import Shuffler
+from muhat.protocols.roles.simulation import simulate
 
 __all__ = [
     "Client",

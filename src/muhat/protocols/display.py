@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from muhat._text import joined
 from muhat.privacy import cautions
-from muhat.protocols.keeping import share_of
+from muhat.protocols.roles.keeping import share_of
 
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Protocol

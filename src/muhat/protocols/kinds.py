@@ -9,26 +9,26 @@ from muhat import _check
 
 if TYPE_CHECKING:
     from muhat.protocols.protocol import Estimator
-    from muhat.protocols.randomizer import Randomizer
+    from muhat.protocols.randomizers.randomizer import Randomizer
 
 _RANDOMIZERS = {
-    "gaussian": ("gaussian_randomizer", "GaussianRandomizer"),
-    "cap": ("cap_randomizer", "CapRandomizer"),
-    "ranges": ("range_randomizer", "RangeRandomizer"),
-    "shares": ("share_randomizer", "ShareRandomizer"),
-    "joint": ("joint_randomizer", "JointRandomizer"),
+    "gaussian": ("randomizers.gaussian_randomizer", "GaussianRandomizer"),
+    "cap": ("randomizers.cap_randomizer", "CapRandomizer"),
+    "ranges": ("randomizers.range_randomizer", "RangeRandomizer"),
+    "shares": ("randomizers.share_randomizer", "ShareRandomizer"),
+    "joint": ("randomizers.joint_randomizer", "JointRandomizer"),
 }
 
 _ESTIMATORS = {
-    "local-mean": ("local_mean", "LocalMean"),
-    "local-chain": ("local_chain", "LocalChain"),
-    "local-three-rounds": ("local_three_rounds", "LocalThreeRounds"),
-    "shuffle-mean": ("shuffle_mean", "ShuffleMean"),
-    "shuffle-chain": ("shuffle_chain", "ShuffleChain"),
-    "local-quantile": ("local_quantiles", "LocalQuantile"),
-    "shuffle-quantile": ("shuffle_quantiles", "ShuffleQuantile"),
-    "local-ranges": ("local_range_counts", "LocalRanges"),
-    "shuffle-ranges": ("shuffle_range_counts", "ShuffleRanges"),
+    "local-mean": ("means.local_mean", "LocalMean"),
+    "local-chain": ("means.local_chain", "LocalChain"),
+    "local-three-rounds": ("means.local_three_rounds", "LocalThreeRounds"),
+    "shuffle-mean": ("means.shuffle_mean", "ShuffleMean"),
+    "shuffle-chain": ("means.shuffle_chain", "ShuffleChain"),
+    "local-quantile": ("counts.local_quantiles", "LocalQuantile"),
+    "shuffle-quantile": ("counts.shuffle_quantiles", "ShuffleQuantile"),
+    "local-ranges": ("counts.local_range_counts", "LocalRanges"),
+    "shuffle-ranges": ("counts.shuffle_range_counts", "ShuffleRanges"),
 }
 
 

@@ -13,13 +13,13 @@ from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.planning.task import Task
 from muhat.privacy import Privacy, check_promise
-from muhat.protocols.local_chain import LocalChain, local_chain
-from muhat.protocols.local_mean import local_protocol
-from muhat.protocols.local_three_rounds import LocalThreeRounds, local_three_rounds
-from muhat.protocols.one_round import column_names
+from muhat.protocols.means.local_chain import LocalChain, local_chain
+from muhat.protocols.means.local_mean import local_protocol
+from muhat.protocols.means.local_three_rounds import LocalThreeRounds, local_three_rounds
+from muhat.protocols.means.one_round import column_names
+from muhat.protocols.means.shuffle_chain import shuffle_chain
+from muhat.protocols.means.shuffle_mean import shuffle_protocol
 from muhat.protocols.protocol import MOST_USERS, Protocol
-from muhat.protocols.shuffle_chain import shuffle_chain
-from muhat.protocols.shuffle_mean import shuffle_protocol
 
 NamedBounds = Mapping[str, tuple[float, float]]
 

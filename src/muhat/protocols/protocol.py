@@ -17,20 +17,20 @@ from typing import Protocol as Interface
 from muhat import _check, privacy
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
-from muhat.protocols.frames import LONGEST
-from muhat.protocols.keeping import check_promise
 from muhat.protocols.kinds import estimator_of, randomizer_of
-from muhat.protocols.messages import HEADER_BYTES, label
-from muhat.protocols.randomizer import Randomizer
+from muhat.protocols.randomizers.randomizer import Randomizer
+from muhat.protocols.roles.frames import LONGEST
+from muhat.protocols.roles.keeping import check_promise
+from muhat.protocols.roles.messages import HEADER_BYTES, label
 from muhat.release.reading import read_json
 
 if TYPE_CHECKING:
-    from muhat.protocols.client import Client
-    from muhat.protocols.collector import Received
-    from muhat.protocols.quantile_result import CountedQuantiles
-    from muhat.protocols.ranges_result import CountedRanges
-    from muhat.protocols.server import Server
-    from muhat.protocols.shuffler import Shuffler
+    from muhat.protocols.estimators.quantile_result import CountedQuantiles
+    from muhat.protocols.estimators.ranges_result import CountedRanges
+    from muhat.protocols.roles.client import Client
+    from muhat.protocols.roles.collector import Received
+    from muhat.protocols.roles.server import Server
+    from muhat.protocols.roles.shuffler import Shuffler
     from muhat.release.release import Release
 
 SCHEMA = "muhat.protocol/1"
@@ -145,19 +145,19 @@ class Protocol:
 
         The promise holds whatever a server says if `answered` is right.
         """
-        from muhat.protocols.client import Client
+        from muhat.protocols.roles.client import Client
 
         return Client(self, answered)
 
     def server(self, state: bytes | None = None) -> Server:
         """What collects the messages, from the beginning or from a saved state."""
-        from muhat.protocols.server import Server
+        from muhat.protocols.roles.server import Server
 
         return Server(self) if state is None else Server(self).restore(state)
 
     def shuffler(self) -> Shuffler:
         """What stands between devices and server in the shuffle model."""
-        from muhat.protocols.shuffler import Shuffler
+        from muhat.protocols.roles.shuffler import Shuffler
 
         return Shuffler(self)
 

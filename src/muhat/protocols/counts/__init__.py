@@ -1,0 +1,1 @@
+"""Quantiles and counts of ranges in the local and the shuffle model."""

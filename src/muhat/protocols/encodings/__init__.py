@@ -1,0 +1,1 @@
+"""How a record becomes whole numbers, cells, or fragments of a number."""

@@ -1,0 +1,73 @@
+"""What records have beyond an inner radius, for means that are shrunk where it is noise.
+
+For y = weights∘(x − center) a record has y·max(0, 1 − inner/‖y‖), clipped to a ball about 0: with
+y clipped to the inner radius it adds up to y clipped to the outer one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from muhat import _check, domains
+from muhat.domains import Ball
+from muhat.errors import InvalidInput
+from muhat.noise.entropy import Words, system_words
+from muhat.protocols.encodings.cut_encoding import Radius
+from muhat.protocols.encodings.domain_encoding import DomainEncoding
+from muhat.protocols.encodings.share_encoding import Integers
+from muhat.protocols.randomizers.randomizer import Floats
+
+ORIGIN = Radius((0.0,))
+
+
+@dataclass(frozen=True)
+class ShellEncoding(DomainEncoding):
+    """Points of a ball about 0, `domain`: what lies beyond `inner` around `look.center`.
+
+    Means are those of the weighted coordinates. The ball's integers are proved to move no further
+    than they may, whatever floats the record became before.
+    """
+
+    look: Radius = ORIGIN
+    inner: float = 0.0
+
+    kind: ClassVar[str] = "shell"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "inner", _check.positive("inner", self.inner))
+        ball = self.domain
+        if not isinstance(ball, Ball) or ball.center.any() or ball.dim != self.look.record_dim:
+            raise InvalidInput("a shell is encoded as a ball about 0 of the records' dimensions.")
+
+    @classmethod
+    def between(cls, look: Radius, inner: float, outer: float, bits: int) -> Self:
+        """What lies between two radii."""
+        return cls(Ball(outer - inner, look.record_dim), bits, look=look, inner=inner)
+
+    def integers(self, records: Floats, words: Words = system_words) -> Integers:
+        """The numbers of what lies beyond, of shape (people, numbers): see `Encoding`."""
+        moved = self.look.moved(records)
+        length = np.sqrt(np.square(moved).sum(axis=1))
+        # 0/0 stands for records in the centre, of which nothing lies beyond.
+        with np.errstate(all="ignore"):
+            part = np.where(length > self.inner, 1 - self.inner / length, 0.0)
+        return super().integers(moved * part[:, None], words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description."""
+        shell = {"look": self.look.to_dict(), "inner": self.inner}
+        return {"domain": self.domain.to_dict(), "bits": self.bits, **shell}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The encoding described."""
+        look = fields["look"]
+        _check.one_of("the kind of look", look["kind"], [Radius.kind])
+        weights = look["weights"]
+        radius = Radius(tuple(look["center"]), None if weights is None else tuple(weights))
+        ball = domains.from_dict(fields["domain"])
+        return cls(ball, fields["bits"], look=radius, inner=fields["inner"])

@@ -1,0 +1,1 @@
+"""What is read off many messages, and how far off it is."""

@@ -1,0 +1,254 @@
+"""How many people are in every cell and in every range of cells, and how far off that may be.
+
+Everybody's answers are about all cells at once; the counts of ranges are sums of those of cells,
+with errors of their own, as the noise of neighbours is not independent.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from muhat import _check
+from muhat._text import joined
+from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors, Privacy
+from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
+from muhat.protocols.estimators.quantile_result import MISSING
+from muhat.protocols.estimators.range_spreads import RangeSpread, reach, read_spread
+from muhat.protocols.randomizers.randomizer import Floats
+from muhat.release.display import (
+    MOST_ROWS,
+    caution_lines,
+    page,
+    rounded,
+    significant,
+    table,
+)
+from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
+from muhat.release.reading import read_json
+
+SCHEMA = "muhat.protocol-ranges/1"
+"""The meaning of an existing field never changes; a new meaning is a new schema."""
+
+
+@dataclass(frozen=True)
+class CountedRange:
+    """How many of n people have a number from `low` up to `high`, which are edges of cells."""
+
+    low: float
+    high: float
+    value: float
+    standard_error: float
+    n: int
+    law: str = "gaussian"
+
+    @property
+    def share(self) -> float:
+        """The part of the people; like the number it may be below 0, for it has no bias."""
+        return self.value / self.n
+
+    @property
+    def share_error(self) -> float:
+        """The standard error of the share."""
+        return self.standard_error / self.n
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """(lower, upper) around the exact number of people among the clipped records."""
+        far = float(reach(self.law, confidence, np.array(self.standard_error)))
+        return self.value - far, self.value + far
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        count = rounded(self.value, self.standard_error)
+        return (
+            f"{count} ± {significant(self.standard_error)} of {self.n} people "
+            f"({100 * self.share:.3g} %) from {self.low:.10g} to {self.high:.10g}"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CountedRanges:
+    """The counts of all cells of one column over n people, and what may be said about ranges.
+
+    `counts` has an estimate a cell, without bias, so that some may be below 0; together they are
+    n. `spread` knows the standard error of every range.
+    """
+
+    columns: tuple[str, ...]
+    grid: EqualCells
+    counts: tuple[float, ...]
+    spread: RangeSpread
+    mechanism: str
+    privacy: Privacy
+    neighbors: Neighbors
+    n: int
+    contributions: int
+    assumptions: tuple[str, ...]
+    plan_digest: str
+    ledger_head: dict[str, Any] | None = None
+
+    statistic = "ranges"
+
+    def __post_init__(self) -> None:
+        if not len(self.counts) == self.grid.cells == self.spread.cells or len(self.columns) != 1:
+            raise InvalidInput("there must be one column, and a count for each of its cells.")
+        _check.count("n", self.n)
+
+    @property
+    def cost(self) -> Privacy:
+        """The promise that was kept."""
+        return self.privacy
+
+    @property
+    def edges(self) -> Floats:
+        """The edges of the cells, of shape (cells + 1,)."""
+        return self.grid.edges
+
+    @property
+    def value(self) -> Floats:
+        """How many people each cell seems to hold, of shape (cells,)."""
+        return np.array(self.counts)
+
+    @property
+    def share(self) -> Floats:
+        """The part of the people in each cell, of shape (cells,)."""
+        return self.value / self.n
+
+    @cached_property
+    def standard_error(self) -> Floats:
+        """Of the count of every cell, of shape (cells,)."""
+        starts = np.arange(self.grid.cells)
+        return self.spread.errors(starts, starts + 1)
+
+    def interval(
+        self, confidence: float = 0.95, *, simultaneous: bool = False
+    ) -> tuple[Floats, Floats]:
+        """(lower, upper) around the exact counts of the cells, among the clipped records.
+
+        With `simultaneous` all of them hold together.
+        """
+        level = _check.probability("confidence", confidence)
+        outside = (1 - level) / (self.grid.cells if simultaneous else 1)
+        far = reach(self.spread.law, 1 - outside, self.standard_error)
+        return self.value - far, self.value + far
+
+    def between(self, low: float, high: float) -> CountedRange:
+        """How many people have a number from `low` up to `high`, both edges of cells.
+
+        The lower edge is part of a cell and the upper one is not, but for the last cell.
+        """
+        start, end = self.grid.edge("low", low), self.grid.edge("high", high)
+        if not start < end:
+            raise InvalidInput(f"low must be below high; got {low:g} and {high:g}.")
+        return self._ranges(np.array([start]), np.array([end]))[0]
+
+    def below(self, high: float) -> CountedRange:
+        """How many people have a number below `high`, an edge of a cell."""
+        return self.between(self.grid.lower, high)
+
+    def describe(self) -> str:
+        """The counts and what they rest on, in sentences."""
+        lines = [*repr(self).split("\n"), "", "Assumptions:"]
+        return joined([*lines, *(f"- {line}" for line in self.assumptions)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            "statistic": self.statistic,
+            "columns": list(self.columns),
+            "edges": self.edges.tolist(),
+            "value": list(self.counts),
+            "standard_error": self.standard_error.tolist(),
+            "interval": interval_fields(self.interval(CONFIDENCE)),
+            **account_fields(self),
+            "grid": self.grid.to_dict(),
+            "spread": self.spread.to_dict(),
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The result as JSON text."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CountedRanges:
+        """The result that `to_json` wrote."""
+        return read_json(text, SCHEMA, "ranges of a protocol", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> CountedRanges:
+        return cls(
+            columns=tuple(map(str, fields["columns"])),
+            grid=read_cells(fields["grid"]),
+            counts=tuple(_check.real("a count", count) for count in fields["value"]),
+            spread=read_spread(fields["spread"]),
+            mechanism=str(fields["mechanism"]),
+            **read_account(fields),
+        )
+
+    def __repr__(self) -> str:
+        return joined([self._title(), "", *table(self._rows()), "", *self._notes()])
+
+    def _repr_html_(self) -> str:
+        return page(self._title(), self._rows(), self._notes())
+
+    def _title(self) -> str:
+        return f"Private counts of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
+
+    def _rows(self) -> list[list[str]]:
+        """A header, then a line a cell, or a line for some cells together if there are many."""
+        starts = np.arange(0, self.grid.cells, self._together)
+        ends = np.minimum(starts + self._together, self.grid.cells)
+        rows = [["from", "to", "people", "share", "standard error", "95 % interval"]]
+        for each in self._ranges(starts, ends):
+            error = each.standard_error
+            lower, upper = (rounded(end, error) for end in each.interval(CONFIDENCE))
+            share = f"{round(100 * each.share, 1) + 0.0:.1f} %"
+            ends_of = [f"{each.low:.10g}", f"{each.high:.10g}"]
+            people = rounded(each.value, error)
+            rows.append([*ends_of, people, share, significant(error), f"{lower} … {upper}"])
+        return rows
+
+    def _notes(self) -> list[str]:
+        several = f"{self._together} cells a line. " if self._together > 1 else ""
+        return [
+            *caution_lines(self.privacy, self.n),
+            MISSING,
+            f"{several}Ranges have errors of their own: result.between(low, high).",
+        ]
+
+    @property
+    def _together(self) -> int:
+        return -(-self.grid.cells // MOST_ROWS)
+
+    def _ranges(self, starts: Any, ends: Any) -> list[CountedRange]:
+        below = np.concatenate([[0.0], np.cumsum(self.value)])
+        values, errors = below[ends] - below[starts], self.spread.errors(starts, ends)
+        lows, highs = self.edges[starts], self.edges[ends]
+        return [
+            CountedRange(low, high, value, error, self.n, self.spread.law)
+            for low, high, value, error in np.stack([lows, highs, values, errors], 1).tolist()
+        ]
+
+
+ROUNDED = (
+    "records outside the bounds are clipped to them, a missing one counts as their middle; counts "
+    "are about these records"
+)
+FOLLOWED = (
+    "people follow the protocol: a false message can move a count further than a false record"
+)
+
+
+def turnout(planned: int, people: int) -> tuple[str, ...]:
+    """A sentence if fewer have answered than were planned."""
+    if people == planned:
+        return ()
+    return (f"{people} of {planned} planned users have answered; counts are of them",)

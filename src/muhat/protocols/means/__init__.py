@@ -1,0 +1,1 @@
+"""Means in the local and the shuffle model, of known domains and unknown ones."""

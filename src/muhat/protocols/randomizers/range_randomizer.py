@@ -1,0 +1,142 @@
+"""One byte of a person about where a number of theirs lies on a public grid.
+
+    number of the record → cell of the grid → leaf of the tree → bucket (public hash of the nonce)
+        → set of buckets (`SubsetResponse`)
+
+All but the last step are public functions of the record, found in floats or not; the last one is
+exactly ε-DP about the bucket. docs/proofs/local-ranges.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import privacy
+from muhat.data.grids import GeometricGrid, UniformGrid
+from muhat.errors import InvalidInput
+from muhat.noise.entropy import Words, system_words
+from muhat.privacy import Privacy
+from muhat.protocols.encodings.range_cells import Look, drawn_numbers, read_look
+from muhat.protocols.encodings.range_levels import CellTree, Integers, LevelMix
+from muhat.protocols.randomizers.frequency import SubsetResponse
+from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.range_promise import kept
+from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid
+
+if TYPE_CHECKING:
+    from muhat.protocols.estimators.range_counts import RangeCounts
+
+MOST_NODES = 1 << 26
+
+
+@dataclass(frozen=True)
+class RangeRandomizer:
+    """Answers about the cells of `grid` that the numbers `look` of a record lie in.
+
+    Numbers beyond the grid go to its ends; a missing coordinate goes to the middle cell, or counts
+    as the public centre of `look`. `best_ranges` finds the mix of levels and the answers with the
+    least error.
+    """
+
+    look: Look
+    grid: AnyGrid
+    privacy: Privacy
+    mix: LevelMix
+    response: SubsetResponse
+
+    kind: ClassVar[str] = "ranges"
+    messages: ClassVar[int] = 1
+    payload_bytes: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.grid, GeometricGrid) and not isinstance(self.grid, RelativeGrid):
+            object.__setattr__(
+                self,
+                "grid",
+                RelativeGrid(self.grid.smallest, self.grid.largest, self.grid.ratio),
+            )
+        if not isinstance(self.grid, UniformGrid | RelativeGrid):
+            raise InvalidInput("grid must be a UniformGrid or a GeometricGrid.")
+        if self.look.numbers << self.tree.levels > MOST_NODES:
+            raise InvalidInput(
+                f"{self.look.numbers} numbers on {self.grid.cells} cells are too many to estimate; "
+                f"their product must be at most {MOST_NODES}."
+            )
+        if self.mix.levels != self.tree.levels:
+            raise InvalidInput(
+                f"the mix must be about the {self.tree.levels} levels of a tree of "
+                f"{self.grid.cells} cells; got {self.mix.levels}."
+            )
+        if self.mix.bits != self.response.bits:
+            raise InvalidInput("the sets of levels must be as large as the buckets have bits.")
+        if not kept(self.privacy, self.mix, self.response):
+            raise InvalidInput(
+                f"epsilon {self.response.epsilon:g} is too large for {self.privacy.describe()}."
+            )
+
+    @cached_property
+    def tree(self) -> CellTree:
+        """The cells of the grid as leaves."""
+        return CellTree(self.grid.cells)
+
+    @property
+    def record_dim(self) -> int:
+        """The number of coordinates of a record."""
+        return self.look.dim
+
+    def cells(self, records: Floats, nonces: Bytes) -> Integers:
+        """The cell of the number that each message is about, of shape (rows,)."""
+        numbers = self.look.values(records, drawn_numbers(self.look, nonces))
+        return np.where(np.isnan(numbers), self.grid.middle, self.grid.codes(numbers))
+
+    def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
+        """One byte for each record: see `Randomizer`."""
+        leaves = self.tree.leaves(self.cells(records, nonces))
+        return self.response.respond(self.mix.buckets(leaves, nonces), words)[:, None]
+
+    def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
+        """Sets that there are: see `Randomizer`."""
+        return np.asarray((payloads < self.response.answers).all(axis=1))
+
+    def estimate(self, nonces: Bytes, payloads: Bytes) -> RangeCounts:
+        """What valid messages tell about the only number that was looked at."""
+        if self.look.numbers != 1:
+            raise InvalidInput(f"{self.look.numbers} numbers were looked at; use estimates().")
+        return self.estimates(nonces, payloads)[0]
+
+    def estimates(self, nonces: Bytes, payloads: Bytes) -> tuple[RangeCounts, ...]:
+        """What valid messages tell about each of the numbers that were looked at."""
+        from muhat.protocols.estimators.range_counts import range_counts
+
+        return range_counts(self, nonces, payloads)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description: see `Randomizer`."""
+        return {
+            "look": self.look.to_dict(),
+            "grid": self.grid.to_dict(),
+            "privacy": privacy.to_dict(self.privacy),
+            "mix": self.mix.to_dict(),
+            "chosen": self.response.chosen,
+            "epsilon": self.response.epsilon,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The randomizer described."""
+        try:
+            mix = LevelMix.from_dict(fields["mix"])
+            return cls(
+                read_look(fields["look"]),
+                read_grid(fields["grid"]),
+                privacy.from_dict(fields["privacy"]),
+                mix,
+                SubsetResponse(mix.bits, fields["chosen"], fields["epsilon"]),
+            )
+        except (KeyError, TypeError, AttributeError, IndexError):
+            raise InvalidInput("the randomizer is not well described.") from None

@@ -1,0 +1,179 @@
+"""What collects people's messages: in any order, in batches, in any number of processes.
+
+A collector holds the messages it has taken, each once, so that states merge whatever arrived
+twice, and what comes of them depends on the set of messages alone. Only where two messages have
+the same nonce, or more people have answered than were planned, do those count that came first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+
+from muhat.errors import InvalidInput
+from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+from muhat.protocols.roles.messages import Rejection, batches
+
+if TYPE_CHECKING:
+    from muhat.protocols.protocol import Protocol
+
+_DIGEST_BYTES = 32
+_COUNTS = f"<Q{len(Rejection)}Q"
+_FIXED_BYTES = _DIGEST_BYTES + struct.calcsize(_COUNTS)
+_MOST_COUNTED = (1 << 63) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload)."""
+
+    nonces: Bytes
+    payloads: Bytes
+
+    @property
+    def users(self) -> int:
+        """How many people have answered."""
+        return len(self.nonces)
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What became of some messages: how many were taken, and why others were not."""
+
+    accepted: int
+    rejected: dict[str, int]
+
+    def __str__(self) -> str:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.rejected.items())
+        return f"{self.accepted} taken" + (f", rejected: {reasons}" if reasons else "")
+
+
+class Collector:
+    """The messages of one round, each from another person."""
+
+    _state_begins: ClassVar[bytes]
+    """What tells a server's state from a shuffler's: mixed messages from those that are not."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self._seen: set[bytes] = set()
+        self._nonces: list[Bytes] = []
+        self._payloads: list[Bytes] = []
+        self._rejected: Counter[Rejection] = Counter()
+
+    @property
+    def users(self) -> int:
+        """How many people's messages have been taken."""
+        return len(self._seen)
+
+    @property
+    def rejected(self) -> dict[str, int]:
+        """How many messages were not taken, by reason."""
+        return _reasons(self._rejected)
+
+    def take(self, messages: Iterable[bytes] | bytes) -> Intake:
+        """Take messages, one or many. What is wrong with one never stops the others."""
+        if isinstance(messages, bytes | bytearray | memoryview):
+            messages = [bytes(messages)]
+        if not isinstance(messages, Iterable):
+            raise InvalidInput("messages must be bytes, or many of them.")
+        before, rejected = self.users, Counter[Rejection]()
+        start, size = self.protocol.label, self.protocol.randomizer.payload_bytes
+        for nonces, payloads in batches(messages, start, size, rejected):
+            self._add(nonces, payloads, rejected)
+        self._rejected += rejected
+        return Intake(self.users - before, _reasons(rejected))
+
+    def merge(self, other: Self) -> None:
+        """Take what another one of the same round has taken."""
+        if type(other) is not type(self):
+            raise InvalidInput(
+                f"a {type(self).__name__} merges with another one; got {type(other).__name__}."
+            )
+        if other.protocol.digest != self.protocol.digest:
+            raise InvalidInput("messages of different protocols or rounds cannot be merged.")
+        held, rejected = other.received(), Counter(other._rejected)
+        self._add(held.nonces, held.payloads, rejected)
+        self._rejected += rejected
+
+    def state(self) -> bytes:
+        """Everything that is held, to be saved or sent on; `restore` goes on from it."""
+        held = self.received()
+        counts = [min(self._rejected[reason], _MOST_COUNTED) for reason in Rejection]
+        body = bytes.fromhex(self.protocol.digest) + struct.pack(_COUNTS, held.users, *counts)
+        body += held.nonces.tobytes() + held.payloads.tobytes()
+        return self._state_begins + hashlib.sha256(body).digest() + body
+
+    def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
+        """Keep what is possible, new, and not more than there are users."""
+        possible = self.protocol.randomizer.valid(payloads)
+        rejected[Rejection.PAYLOAD] += int((~possible).sum())
+        nonces, payloads = nonces[possible], payloads[possible]
+        kept = np.zeros(len(nonces), bool)
+        for row, nonce in enumerate(nonces):
+            key = nonce.tobytes()
+            if key in self._seen:
+                rejected[Rejection.REPLAYED] += 1
+            elif self.users == self.protocol.users:
+                rejected[Rejection.FULL] += 1
+            else:
+                self._seen.add(key)
+                kept[row] = True
+        if kept.any():
+            self._nonces.append(nonces[kept])
+            self._payloads.append(payloads[kept])
+
+    def received(self) -> Received:
+        """The messages, ordered by nonce."""
+        size = self.protocol.randomizer.payload_bytes
+        nonces = np.concatenate([np.empty((0, NONCE_BYTES), np.uint8), *self._nonces])
+        payloads = np.concatenate([np.empty((0, size), np.uint8), *self._payloads])
+        high, low = nonces.view(">u8").T
+        order = np.lexsort((low, high))
+        return Received(nonces[order], payloads[order])
+
+    def restore(self, state: bytes) -> Self:
+        """Take everything that `state()` saved; InvalidInput if it is damaged.
+
+        That it is whole is checked, not who made it.
+        """
+        body = self._body_of(state)
+        if body[:_DIGEST_BYTES].hex() != self.protocol.digest:
+            raise InvalidInput("the state belongs to another protocol or round.")
+        users, *counts = struct.unpack_from(_COUNTS, body, _DIGEST_BYTES)
+        size, split = self.protocol.randomizer.payload_bytes, users * NONCE_BYTES
+        held = np.frombuffer(body, np.uint8, offset=_FIXED_BYTES)
+        if len(held) != split + users * size:
+            raise InvalidInput("the state is damaged: its messages are not of the right length.")
+        rejected = Counter(dict(zip(Rejection, counts, strict=True)))
+        self._add(held[:split].reshape(-1, NONCE_BYTES), held[split:].reshape(-1, size), rejected)
+        self._rejected += rejected
+        return self
+
+    def _body_of(self, state: bytes) -> bytes:
+        """What a state says, if it is whole."""
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise InvalidInput(f"state must be bytes; got {type(state).__name__}.")
+        whole, begins = bytes(state), self._state_begins
+        start = len(begins) + _DIGEST_BYTES
+        body = whole[start:]
+        expected = begins + hashlib.sha256(body).digest()
+        if whole[:start] != expected or len(body) < _FIXED_BYTES:
+            raise InvalidInput(
+                f"the state is damaged, or is not that of a {type(self).__name__} of muhat."
+            )
+        return body
+
+    def __repr__(self) -> str:
+        taken = f"{self.users} of {self.protocol.users} users"
+        return f"{type(self).__name__}(round {self.protocol.round}, {taken})"
+
+
+def _reasons(rejected: Counter[Rejection]) -> dict[str, int]:
+    return {str(reason): count for reason, count in rejected.items() if count}

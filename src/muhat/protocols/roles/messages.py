@@ -1,0 +1,124 @@
+"""The envelope of a message: which protocol and round it belongs to, a nonce, and the payload.
+
+    bytes 0–1     "MH"
+    byte  2       version of the format
+    byte  3       round
+    bytes 4–11    the first bytes of the description's SHA-256
+    bytes 12–27   nonce: random, tells the message from all others
+    bytes 28–     payload, of the length that the description implies
+
+A message says nothing about its sender but its payload. What cannot be a message of the round is
+rejected one by one, with a reason, and never raises.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+
+import numpy as np
+
+from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+
+MAGIC = b"MH"
+VERSION = 1
+LABEL_BYTES = 12
+HEADER_BYTES = LABEL_BYTES + NONCE_BYTES
+
+MOST_AT_ONCE = 1 << 14
+"""Messages handled together: enough to hide numpy's overhead ..."""
+
+MOST_BYTES = 1 << 26
+"""... if they are not too long for that."""
+
+
+class Rejection(StrEnum):
+    """Why a message was not taken."""
+
+    NOT_BYTES = "not bytes"
+    TOO_SHORT = "too short"
+    OVERSIZED = "oversized"
+    NOT_A_MESSAGE = "not a message of muhat"
+    VERSION = "another version"
+    PROTOCOL = "another protocol"
+    ROUND = "another round"
+    PAYLOAD = "an impossible payload"
+    REPLAYED = "replayed"
+    FULL = "more messages than users"
+
+
+def label(round_number: int, digest: bytes) -> bytes:
+    """The first bytes of every message of a round."""
+    return MAGIC + bytes([VERSION, round_number]) + digest[:8]
+
+
+def fresh_nonces(rows: int) -> Bytes:
+    """Nonces for new messages, of shape (rows, 16)."""
+    return np.frombuffer(os.urandom(rows * NONCE_BYTES), np.uint8).reshape(rows, NONCE_BYTES)
+
+
+def pack(start: bytes, nonces: Bytes, payloads: Bytes) -> list[bytes]:
+    """The messages of these nonces and payloads, one a row."""
+    rows = len(nonces)
+    head = np.broadcast_to(np.frombuffer(start, np.uint8), (rows, LABEL_BYTES))
+    whole = np.concatenate([head, nonces, payloads], axis=1).tobytes()
+    size = HEADER_BYTES + payloads.shape[1]
+    return [whole[at : at + size] for at in range(0, rows * size, size)]
+
+
+def batches(
+    messages: Iterable[object], start: bytes, payload_bytes: int, rejected: Counter[Rejection]
+) -> Iterator[tuple[Bytes, Bytes]]:
+    """Nonces and payloads of the messages that carry the label, some thousands at a time.
+
+    Shapes (rows, 16) and (rows, payload_bytes). The others are counted in `rejected`, and of those
+    that are too long none is held.
+    """
+    size = HEADER_BYTES + payload_bytes
+    fitting = _fitting(messages, start, size, rejected)
+    most = max(1, min(MOST_AT_ONCE, MOST_BYTES // size))
+    while block := list(islice(fitting, most)):
+        whole = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), size)
+        same = whole[:, :LABEL_BYTES] == np.frombuffer(start, np.uint8)
+        for reason, part in _LABEL_PARTS:
+            wrong = ~same[:, part].all(axis=1)
+            rejected[reason] += int(wrong.sum())
+            whole, same = whole[~wrong], same[~wrong]
+        yield whole[:, LABEL_BYTES:HEADER_BYTES], whole[:, HEADER_BYTES:]
+
+
+_LABEL_PARTS = (
+    (Rejection.NOT_A_MESSAGE, slice(0, 2)),
+    (Rejection.VERSION, slice(2, 3)),
+    # Of another round the digest differs too.
+    (Rejection.ROUND, slice(3, 4)),
+    (Rejection.PROTOCOL, slice(4, LABEL_BYTES)),
+)
+
+
+def _fitting(
+    messages: Iterable[object], start: bytes, size: int, rejected: Counter[Rejection]
+) -> Iterator[bytes]:
+    """The messages of the right length, as they come."""
+    for message in messages:
+        if not isinstance(message, bytes | bytearray | memoryview):
+            rejected[Rejection.NOT_BYTES] += 1
+            continue
+        length = message.nbytes if isinstance(message, memoryview) else len(message)
+        if length == size:
+            yield bytes(message)
+        elif (other := _elsewhere(message, start)) is not None:
+            rejected[other] += 1
+        else:
+            rejected[Rejection.TOO_SHORT if length < size else Rejection.OVERSIZED] += 1
+
+
+def _elsewhere(message: bytes | bytearray | memoryview, start: bytes) -> Rejection | None:
+    """Which label a message of another length carries, if it is not this round's."""
+    said = b"" if isinstance(message, memoryview) else bytes(message[:LABEL_BYTES])
+    if len(said) < LABEL_BYTES or said[:3] != start[:3] or said == start:
+        return None
+    return Rejection.ROUND if said[3] != start[3] else Rejection.PROTOCOL

@@ -1,0 +1,48 @@
+"""The server's side of one round: takes messages, and closes the round.
+
+In the local model a message is private as it stands; a server keeps no secret.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muhat.errors import InvalidInput, MuhatError
+from muhat.protocols.roles.collector import Collector
+
+if TYPE_CHECKING:
+    from muhat.protocols.estimators.quantile_result import CountedQuantiles
+    from muhat.protocols.estimators.ranges_result import CountedRanges
+    from muhat.protocols.protocol import Protocol
+    from muhat.release.release import Release
+
+
+_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AssertionError)
+"""What may become of a description that makes up what earlier rounds have learnt."""
+
+
+class Server(Collector):
+    """Takes messages, and turns them into the next round or the result."""
+
+    _state_begins = b"MHSERVER1"
+
+    def finish(self) -> Protocol | Release | CountedQuantiles | CountedRanges:
+        """Close the round: the next round's description, or the result.
+
+        Below the stated minimum of users there is neither.
+        """
+        planned, least = self.protocol.users, self.protocol.minimum
+        if self.users < least:
+            raise InvalidInput(
+                f"{self.users} of {planned} planned users have answered, and at least {least} "
+                "are needed: nothing is released. Collect more messages first."
+            )
+        try:
+            return self.protocol.estimator.after(self.protocol, self.received())
+        except _CONTRADICTIONS as error:
+            if isinstance(error, MuhatError) or not self.protocol.learnt:
+                raise
+        raise InvalidInput(
+            "what earlier rounds have learnt, as the description says, leads to no result: it is "
+            "malformed, or contradicts itself."
+        )

@@ -1,0 +1,61 @@
+"""What stands between devices and server in the shuffle model, and is trusted to mix.
+
+A shuffler takes people's messages, each once, and hands all of them on in random order, once. Of
+shares it mixes each number's apart; a message of one piece keeps its nonce, which is public. It
+must not work together with the server, and it sees what people send: seal messages for the server
+if it may not (threats.md).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from muhat.errors import InvalidInput
+from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
+from muhat.protocols.randomizers.randomizer import Bytes
+from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.roles.collector import Collector, Received
+from muhat.protocols.roles.messages import Rejection, fresh_nonces, pack
+from muhat.protocols.roles.mixing import mixed_payloads, random_order
+
+
+class Shuffler(Collector):
+    """Takes messages, and hands them on when nobody can tell any more whose is whose."""
+
+    _state_begins = b"MHSHUFFLER1"
+    _closed = False
+
+    def mixed(self) -> list[bytes]:
+        """All messages in random order, for the server: once, and not below the minimum of users.
+
+        The promise counts on that many people. Twice would tell what came in between: nothing is
+        taken, saved or merged any more, and a state that was saved before must not be used again.
+        """
+        held, randomizer = self.received(), self.protocol.randomizer
+        planned, least = self.protocol.users, self.protocol.minimum
+        if held.users < least:
+            raise InvalidInput(
+                f"{held.users} of {planned} planned users have answered, and at least {least} "
+                "are needed to hide among: nothing is handed on."
+            )
+        self._closed = True
+        self._nonces.clear()
+        self._payloads.clear()
+        if isinstance(randomizer, ShareRandomizer | JointRandomizer):
+            payloads = mixed_payloads(held.payloads, randomizer)
+            return pack(self.protocol.label, fresh_nonces(held.users), payloads)
+        order = random_order(held.users)
+        return pack(self.protocol.label, held.nonces[order], held.payloads[order])
+
+    def received(self) -> Received:
+        """The messages, ordered by nonce, as long as they were not handed on."""
+        self._require_open()
+        return super().received()
+
+    def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
+        self._require_open()
+        super()._add(nonces, payloads, rejected)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InvalidInput("the messages of this round were mixed and handed on already.")
