@@ -223,7 +223,7 @@ class Release:
 
         >>> import math
         >>> import numpy as np, muhat as mh
-        >>> data, promise = {"debt": np.zeros(9)}, mh.ZCDP(rho=0.1)
+        >>> data, promise = {"debt": np.zeros(900)}, mh.ZCDP(rho=0.1)
         >>> release = mh.mean(data, domain={"debt": (-1, 1)}, privacy=promise)
         >>> float(release.projected(onto={"debt": (0, math.inf)})) >= 0
         True
