@@ -69,6 +69,48 @@ def bounded(privacy: mh.privacy.Privacy, *, secret: bool = False, absent: float 
     return case
 
 
+def in_a_ball(*, secret: bool = False) -> Case:
+    """A mean within a ball: the values, and a second column that stays in the middle."""
+
+    def case(shape: Shape, n: int) -> Trial:
+        middle, half = (shape.lower + shape.upper) / 2, (shape.upper - shape.lower) / 2
+        ball = mh.Ball(radius=half, dim=2, center=[middle, middle])
+        plan = mh.plan_mean(domain=ball, n=None if secret else n, privacy=RHO)
+
+        def trial(records: Floats) -> Iterator[Held]:
+            release = plan.release(np.column_stack([records, np.full(n, middle)]))
+            mean = np.clip(records, shape.lower, shape.upper).mean()
+            yield "clipped records", bool(inside(release.interval(), mean)[0])
+            drawn = release.interval(target="population")
+            yield "clipped population", bool(inside(drawn, shape.clipped_mean)[0])
+
+        return trial
+
+    return case
+
+
+def two_columns(shape: Shape, n: int) -> Trial:
+    """Two means within bounds, with pure noise; a fifth of the values is absent, at random."""
+    bounds = (shape.lower, shape.upper)
+    plan = mh.plan_mean(domain={"x": bounds, "y": bounds}, n=n, privacy=PURE, population=True)
+    missing = np.random.default_rng(n)
+
+    def trial(records: Floats) -> Iterator[Held]:
+        values = [
+            np.where(missing.uniform(size=n) < 0.2, np.nan, column)
+            for column in (records, records[::-1])
+        ]
+        release = plan.release(dict(zip("xy", values, strict=True)))
+        means = [np.clip(v[~np.isnan(v)], *bounds).mean() for v in values]
+        for held in inside(release.interval(), means):
+            yield "clipped records", bool(held)
+        drawn = release.interval(target="population")
+        for held in inside(drawn, np.full(2, shape.clipped_mean)):
+            yield "clipped population", bool(held)
+
+    return trial
+
+
 def unbounded(shape: Shape, n: int) -> Trial:
     """A mean within a generous magnitude; the label depends on how many records lie outside."""
     plan = mh.plan_mean(domain=mh.Reals(dim=1, magnitude=1e6), n=n, privacy=RHO, insist=True)
@@ -178,6 +220,9 @@ CASES: dict[str, Case] = {
     "Mean within bounds, n public, a fifth missing, 0.5-zCDP": bounded(RHO, absent=0.2),
     "Mean within bounds, n public, 1-DP": bounded(PURE),
     "Mean within bounds, n secret, 0.5-zCDP": bounded(RHO, secret=True),
+    "Two means within bounds, n public, a fifth missing, 1-DP, squares asked for": two_columns,
+    "Mean within a ball, n public, 0.5-zCDP": in_a_ball(),
+    "Mean within a ball, n secret, 0.5-zCDP": in_a_ball(secret=True),
     "Means of four groups, n secret, 0.5-zCDP": group_means,
     "Mean within a magnitude of a million, 0.5-zCDP": unbounded,
     "Mean of low bias, a standard deviation assumed, 1-DP": low_bias,

@@ -9,28 +9,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from fractions import Fraction
 
 import numpy as np
 
+from muhat.data.ball_workspace import Workspace
 from muhat.data.box_kernel import signed, whole_records
 from muhat.data.columns import Column, FloatArray, Mask
 from muhat.data.exact import Steps, split
 from muhat.data.gauge_kernel import gauge_functions
 from muhat.data.tiles import sum_of_squares
-from muhat.domains.lattice import BallLattice
+from muhat.domains.columns_lattice import SQUARE_UNIT
+from muhat.domains.lattice import BallLattice, SquaredBallLattice
 
 _FAR_OUT = 2.0**20
 
 
 class BallKernel:
-    """Puts blocks of records on a ball lattice; holds buffers, so one a thread."""
+    """Puts blocks of records on a ball lattice; holds buffers, so one a thread.
+
+    With a squared lattice the squares of every coordinate come after the sums: (q·g)² has one
+    rounding as a float, and another magic add rounds it to a multiple of 2^45·g².
+    """
 
     absent: Steps | None = None
     """What a record adds of which nothing is there; None stands for zeros."""
 
-    def __init__(self, lattice: BallLattice) -> None:
+    def __init__(self, squared: BallLattice | SquaredBallLattice) -> None:
+        lattice = squared.ball if isinstance(squared, SquaredBallLattice) else squared
         size = math.frexp(lattice.clip_radius)[1]
         # Squares of ordinary radii are safe; others are brought near 1 by a power of two.
         shift = 0 if abs(size) <= 100 else min(max(-size, -1000), 1000)
@@ -40,6 +46,10 @@ class BallKernel:
         # Arrays of no dimension: numpy converts a plain float anew in every call.
         self._magic = np.array(1.5 * 2.0**52 * grid)
         self._bits = int(self._magic.view(np.int64))
+        self._squares = squared is not lattice
+        # The step is a power of two between 2^−145 and 2^55 by now, so its square is a float.
+        self._square_magic = np.array(1.5 * 2.0**52 * SQUARE_UNIT * grid**2)
+        self._square_bits = int(self._square_magic.view(np.int64))
         self._limit = acceptance_limit(lattice, Fraction(grid))
         self._center = lattice.center
         self._whitening = lattice.whitening
@@ -52,17 +62,23 @@ class BallKernel:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
         totals, counted, _ = self._block(columns, drop, keep=False)
         rows = len(columns[0].values)
-        return [signed(total - rows * self._bits) for total in totals], counted
+        bits = [*[self._bits] * self._shape[1], *[self._square_bits] * self._shape[1]]
+        pairs = zip(totals, bits, strict=False)
+        return [signed(total - rows * offset) for total, offset in pairs], counted
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
         _, _, rounded = self._block(columns, drop, keep=True)
-        return np.ascontiguousarray(rounded.view(np.int64).T - self._bits)
+        steps = rounded.view(np.int64).T - self._bits
+        if self._squares:
+            squares = [self._squared(place) - self._square_bits for place in rounded]
+            steps = np.concatenate([steps, np.stack(squares, axis=1)], axis=1)
+        return np.ascontiguousarray(steps)
 
     def _block(
         self, columns: Sequence[Column], drop: bool, *, keep: bool
     ) -> tuple[list[int], int, FloatArray]:
-        """Sums of the words, records counted, and the words, shape (d, rows), if kept.
+        """Sums of the words (squares' too, unless words are kept), records counted, and the words.
 
         Ordinary blocks pass through one buffer that stays in the cache; the words of all
         coordinates are kept only where single records have to be put right afterwards.
@@ -89,7 +105,17 @@ class BallKernel:
         if drop:
             space.rounded[:, dropped] = self._magic
         counted = rows - int(np.count_nonzero(dropped))
-        return np.add.reduce(space.rounded.view(np.int64), axis=1).tolist(), counted, space.rounded
+        totals = np.add.reduce(space.rounded.view(np.int64), axis=1).tolist()
+        if self._squares and not keep:
+            totals += [int(np.add.reduce(self._squared(place))) for place in space.rounded]
+        return totals, counted, space.rounded
+
+    def _squared(self, words: FloatArray) -> Steps:
+        """The words of the squares of one coordinate, in their place."""
+        np.subtract(words, self._magic, out=words)
+        np.square(words, out=words)
+        np.add(words, self._square_magic, out=words)
+        return words.view(np.int64)
 
     def _move(self, columns: Sequence[Column], space: Workspace) -> list[FloatArray]:
         """Coordinates relative to the centre, scaled, in the body of the gauge, and whitened.
@@ -164,7 +190,7 @@ class BallKernel:
 
         The sums are empty if that happened: the words that were summed are not the final ones.
         """
-        sums = []
+        sums, squares = [], []
         # In place, one coordinate after another, so that all of it stays in the cache.
         term, words, norms = space.term, space.term.view(np.int64), space.norms
         norms.fill(0.0)
@@ -177,9 +203,12 @@ class BallKernel:
             np.subtract(term, self._magic, out=term)
             np.square(term, out=term)
             np.add(norms, term, out=norms)
+            if self._squares:
+                np.add(term, self._square_magic, out=term)
+                squares.append(int(np.add.reduce(words)))
         accepted = norms <= self._limit
         if accepted.all():
-            return sums
+            return [*sums, *squares]
         if places is not None:
             places[:, ~accepted] = self._magic
         return []
@@ -227,34 +256,6 @@ class BallKernel:
         norm = np.sqrt(sum_of_squares(direction, space.squares, space.term))
         self._round(direction, self._radius / norm, space.rounded, space)
         return space.rounded
-
-
-class Workspace:
-    """Buffers for blocks of up to `rows` records, allocated once: page faults cost more than √."""
-
-    def __init__(self, record_dim: int, dim: int, dense: bool, rows: int) -> None:
-        self._moved = np.empty((record_dim, rows))
-        # A dense matrix needs every coordinate to the end; a triangle may overwrite them.
-        self._whitened = np.empty((dim, rows)) if dense else self._moved
-        self._rounded = np.empty((dim, rows))
-        self._vectors = np.empty((4, rows))
-        self._assign(rows)
-
-    def _assign(self, rows: int) -> None:
-        self.rows = rows
-        self.moved: FloatArray = self._moved[:, :rows]
-        self.whitened: FloatArray = self._whitened[:, :rows]
-        self.rounded: FloatArray = self._rounded[:, :rows]
-        self.squares: FloatArray = self._vectors[0, :rows]
-        self.term: FloatArray = self._vectors[1, :rows]
-        self.shrink: FloatArray = self._vectors[2, :rows]
-        self.norms: FloatArray = self._vectors[3, :rows]
-
-    def part(self, rows: int) -> Workspace:
-        """The same buffers, cut to fewer records."""
-        part = copy(self)
-        part._assign(rows)
-        return part
 
 
 def _near_one(vectors: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ from muhat.domains.lattice import (
     PointsLattice,
     ProductLattice,
     SimplexLattice,
+    SquaredBallLattice,
 )
 
 _BLOCK_VALUES = 1 << 19
@@ -123,6 +124,8 @@ def _kernel(lattice: Lattice) -> PartKernel:
         return ProductKernel(lattice, _part_kernel)
     if isinstance(lattice, ColumnsLattice):
         return BoxKernel(lattice)
+    if isinstance(lattice, SquaredBallLattice):
+        return BallKernel(lattice)
     return _part_kernel(lattice)
 
 
@@ -145,7 +148,7 @@ def _width(lattice: Lattice) -> int:
     """Floats a record has on its way; cells are only counted."""
     if isinstance(lattice, ProductLattice):
         return sum(_width(part) for part in lattice.parts)
-    if isinstance(lattice, PointsLattice | ColumnsLattice):
+    if isinstance(lattice, PointsLattice | ColumnsLattice | SquaredBallLattice):
         return lattice.record_dim
     return max(lattice.record_dim, lattice.dim)
 

@@ -22,6 +22,7 @@ from muhat.domains.moment_lattice import MomentLattice
 from muhat.domains.points_lattice import PointsLattice
 from muhat.domains.product_lattice import PartLattice, ProductLattice
 from muhat.domains.simplex_lattice import SimplexLattice
+from muhat.domains.squared_ball_lattice import SquaredBallLattice
 
 __all__ = [
     "BallLattice",
@@ -42,7 +43,8 @@ __all__ = [
     "ProductLattice",
     "SchattenGauge",
     "SimplexLattice",
+    "SquaredBallLattice",
     "round_half_even",
 ]
 
-Lattice = PartLattice | ProductLattice | ColumnsLattice
+Lattice = PartLattice | ProductLattice | ColumnsLattice | SquaredBallLattice

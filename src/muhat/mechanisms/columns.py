@@ -3,11 +3,13 @@
     law           where values may be missing, n public: noise on (Σu, Σ(1 − u²), count)
     normal        variances (4, 4, 4/3)/μ²; nothing missing: (4, 1.443)/μ²
     Laplace       scales (2, 4, 2)/ε; nothing missing: (2, 4)/ε
+    cube          (Σ(1 + u), Σ(1 − u)) in place of (Σu, count): (2, –, 2)/ε in the diamond's norm
     n secret, normal: (2, 2, 2)/μ²; purely private: the norm of the cube
 
 u is the value measured from the middle of its bounds, in half-widths. Several columns share the
 squared sensitivity (or, for Laplace noise, the sensitivity) as they would without squares and
-counts. The sensitivity itself is checked in integers by `columns_query.py`.
+counts. In the cube's norm squares are not free: where they are asked for they have noise of their
+own, for 5 % of ε. The sensitivity itself is checked in integers by `columns_query.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from muhat.domains.lattice import ColumnsLattice
 from muhat.mechanisms.columns_query import fit_columns
-from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.mechanisms.recipe import SQUARES_SHARE, Protection, Recipe
 from muhat.noise.law import LAWS
 from muhat.privacy import Neighbors
 
@@ -53,18 +55,20 @@ def columns_recipe(
         for b, m, c in zip(sums, box.reach, box.center_units, strict=True)
     ]
     squares, counts = [], []
+    cube = math.isinf(norm)
+    turned = cube and replaced and lattice.counts and box.absent is None
     if lattice.squares:
         ratio = _square_ratio(norm, replaced, missing=lattice.counts and box.absent is None)
         squares = [
             ratio * a * 2.0**45 / float(m) ** 2 for a, m in zip(reaches, box.reach, strict=True)
         ]
-    if lattice.counts:
+    if lattice.counts and not turned:
         ratio_of = _count_ratio if box.absent is None else _beside_a_sum
         beside = ratio_of(norm, replaced)
         counts = [beside * a for a in reaches]
     elif count_share:
         whole = math.sqrt(count_share / (1 - count_share)) * float(np.linalg.norm(reaches))
-        counts = [max(reaches) if math.isinf(norm) else whole]
+        counts = [max(reaches) if cube else whole]
     query = fit_columns(
         lattice,
         (sums, squares, counts),
@@ -73,6 +77,8 @@ def columns_recipe(
         neighbors=protection.neighbors,
         strength_squared=protection.strength_squared,
         contributions=protection.contributions,
+        turned=turned,
+        apart=cube and lattice.squares,
     )
     return Recipe(name, law, query, protection, None, np.array(box.center))
 
@@ -82,15 +88,14 @@ def _square_ratio(norm: float, replaced: bool, *, missing: bool) -> float:
     if norm == 1:
         return 0.5 * (1 - 2.0**-20)
     if math.isinf(norm):
-        return 2.0 if replaced else 1.0
+        share = SQUARES_SHARE / (1 - SQUARES_SHARE)
+        return share * (2.0 if replaced else 1.0)
     return 1.665 if replaced and not missing else 1.0
 
 
 def _count_ratio(norm: float, replaced: bool) -> float:
     """c/a: as much of the count as is free if n is public, else the best at the worst mean."""
-    if norm == 1 or not replaced:
-        return 1.0
-    return 2.0 if math.isinf(norm) else math.sqrt(3)
+    return math.sqrt(3) if norm == 2 and replaced else 1.0
 
 
 def _beside_a_sum(norm: float, replaced: bool) -> float:

@@ -36,9 +36,8 @@ Lattice = BoxLattice | BallLattice | SimplexLattice | ImageLattice | MomentLatti
 class HasSensitivity(Protocol):
     """A query, as far as its promise is concerned."""
 
-    @property
-    def rows(self) -> int:
-        """The number of integers released."""
+    def rounding(self, norm: float) -> int:
+        """What rounding the rows adds to the distance of neighbours."""
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """How far neighbours can be apart."""
@@ -157,7 +156,11 @@ class IntegerQuery:
             case MomentLattice():
                 moved = [_moment_reach(self, norm, replaced)]
         reach = Fraction(contributions * norm_up(moved, norm), 1 << self.fraction_bits)
-        return reach + norm_up([1] * self.rows, norm)
+        return reach + self.rounding(norm)
+
+    def rounding(self, norm: float) -> int:
+        """What rounding v adds to its distance from another: ½ a row and side."""
+        return norm_up([1] * self.rows, norm)
 
 
 def fit(
@@ -197,7 +200,7 @@ def scaled_to(
     least = Fraction(min(proportions))
     relative = [int(Fraction(x) / least * (1 << 60)) for x in proportions]
     trial = query(relative, 0)
-    slack = norm_up([1] * trial.rows, norm)
+    slack = trial.rounding(norm)
     reach = math.ceil(trial.sensitivity(norm, neighbors, contributions)) - slack
     # 2^60·√strength·2^(54+t)/reach, the least multiplier, must have PRECISION_BITS bits.
     bits = PRECISION_BITS + 2 - 60 - FRACTION_BITS + math.log2(reach) - _log2(strength_squared) / 2

@@ -31,8 +31,13 @@ LEAST_SHARE = 2.0**-40
 def joint(body: Body, p: float, weights: Vector, protection: Protection, *, share: float) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
     law = LAWS["euclidean-norm" if protection.pure else "normal"]
-    share = min(max(share, LEAST_SHARE), 1 - LEAST_SHARE)
-    return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=1 - share)
+    counted = 1 - bounded_share(share)
+    return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=counted)
+
+
+def bounded_share(share: float) -> float:
+    """A share that leaves something to both."""
+    return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE)
 
 
 def share_for_mean(body: Body, p: float, weights: Vector) -> float:

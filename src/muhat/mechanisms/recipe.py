@@ -16,14 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.mechanisms.ball_query import BallQuery
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import Law
+from muhat.noise.law import SHAPES, Law
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy, as_typed, gaussian_mu_squared, pure_within
 
 Floats = NDArray[np.float64]
+
+SQUARES_SHARE = 0.05
+"""Of ε, or of the squared budget of normal noise, what squares take where they are not free."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Recipe:
 
     name: str
     law: Law
-    query: PartQuery | BlockQuery | ColumnsQuery
+    query: PartQuery | BlockQuery | ColumnsQuery | BallQuery
     protection: Protection
     transform: Floats | None = None
     center: Floats | None = None
@@ -86,13 +90,30 @@ class Recipe:
 
     def run(self, totals: Sequence[int], count: int) -> list[Fraction]:
         """The noisy rows in the lattice's coordinates: sums, squares and counts if released."""
+        query = self.query
+        pairs = zip(query.answer(totals, count), self._noise(), strict=True)
+        noisy = [value + shift for value, shift in pairs]
+        read = query.read(noisy) if isinstance(query, ColumnsQuery) else map(Fraction, noisy)
+        return [row * unit for row, unit in zip(read, query.units(), strict=True)]
+
+    def _noise(self) -> list[int]:
+        """Noise for every row: of one draw, or one for the squares and one for the others."""
         # A domain of one point has no rows.
-        noise = self.law.sample(self.query.rows) if self.query.rows else ()
-        answer = self.query.answer(totals, count)
-        return [
-            (value + int(shift)) * unit
-            for value, shift, unit in zip(answer, noise, self.query.units(), strict=True)
-        ]
+        drawn = [int(x) for x in self.law.sample(self.noise_rows)] if self.query.rows else []
+        beside = self.query.rows - self.noise_rows
+        if not beside:
+            return drawn
+        squares = [int(x) for x in self.law.sample(beside)]
+        sums = self.query.sum_rows
+        return [*drawn[:sums], *squares, *drawn[sums:]]
+
+    @property
+    def noise_rows(self) -> int:
+        """How many rows have noise together with the sums; squares may have noise of their own."""
+        query = self.query
+        if isinstance(query, BallQuery | ColumnsQuery) and query.apart:
+            return query.rows - query.square_rows
+        return query.rows
 
     @cached_property
     def row_scales(self) -> Floats:
@@ -121,8 +142,22 @@ class Recipe:
     @property
     def sum_spread(self) -> Spread:
         """The noise on the sums, in the domain's coordinates."""
-        rows = self.query.sum_rows if self.law.independent else self.query.rows
-        return Spread(self.law, rows, self.scales, self.factor)
+        rows = self.query.sum_rows if self.law.independent else self.noise_rows
+        turned = isinstance(self.query, ColumnsQuery) and self.query.turned
+        # Sums and counts are read off rows that have the noise of the cube.
+        law = SHAPES["diamond-norm"] if turned else self.law
+        return Spread(law, rows, self.scales, self.factor)
+
+    @property
+    def square_spread(self) -> Spread | None:
+        """The noise on squares of unit size; None if none are released."""
+        query = self.query
+        if not isinstance(query, ColumnsQuery | BallQuery) or not query.square_rows:
+            return None
+        place = slice(query.sum_rows, query.sum_rows + query.square_rows)
+        rows = query.rows - self.noise_rows or self.noise_rows
+        rows = query.sum_rows if self.law.independent else rows
+        return Spread(self.law, rows, self.row_scales[place])
 
     def to_domain(self, coordinates: Sequence[Fraction]) -> Floats:
         """A vector of the lattice's coordinates in the domain's, relative to the centre."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.norms import p_norm
-from muhat.noise.law import Law
+from muhat.noise.law import Shape
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _ORDERS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 40.0, 48.0, 6
 
 
 def root_mean_square(
-    law: Law, scales: Floats, factor: Floats | None, p: float, rows: int | None = None
+    law: Shape, scales: Floats, factor: Floats | None, p: float, rows: int | None = None
 ) -> tuple[float, str]:
     """(E‖z‖_p²)^½ and how it was found: "exact", "quadrature", "bound" or "monte carlo".
 

@@ -2,7 +2,8 @@
 
 A law knows the norm in which sensitivity is measured for it, how to sample it exactly, its
 variance, and its quantiles. Unit scale means: added to an answer whose sensitivity in that
-norm is s, the release is s-GDP (normal) or purely s-differentially private (the others).
+norm is s, the release is s-GDP (normal) or purely s-differentially private (the others). A fifth
+shape of noise is never sampled: it is what the cube's noise becomes when an answer is read off it.
 """
 
 from __future__ import annotations
@@ -18,25 +19,19 @@ from numpy.typing import NDArray
 Integers = NDArray[Any]
 
 
-class Law(ABC):
-    """A law of noise vectors z in R^d, symmetric in every coordinate.
+class Shape(ABC):
+    """How far noise vectors z in R^d reach, symmetric in every coordinate.
 
     `marginal` names the law of independent coordinates behind it, and `mixing` the second
     moment of the common factor that multiplies them: E‖z‖² = mixing(d) · E‖independent‖².
     """
 
     name: ClassVar[str]
-    is_pure: ClassVar[bool] = True
-    sensitivity_norm: ClassVar[float]
     marginal: ClassVar[str]
     independent: ClassVar[bool] = False
     """Whether the coordinates are independent, so that others beside them change nothing."""
     elliptic: ClassVar[bool] = False
     """Whether every combination of coordinates has the law of one, up to its scale."""
-
-    @abstractmethod
-    def sample(self, dim: int) -> Integers:
-        """round(2^54·z), exactly distributed, of shape (d,)."""
 
     @abstractmethod
     def mixing(self, dim: int) -> float:
@@ -57,6 +52,17 @@ class Law(ABC):
     def quantile(self, confidence: float, dim: int, *, joint: bool = False) -> float:
         """The least reach whose (joint) tail is at most 1 − confidence."""
         return _quantile(self.name, confidence, dim, joint)
+
+
+class Law(Shape):
+    """A shape of noise that is sampled exactly, and the norm in which it hides what moves."""
+
+    is_pure: ClassVar[bool] = True
+    sensitivity_norm: ClassVar[float]
+
+    @abstractmethod
+    def sample(self, dim: int) -> Integers:
+        """round(2^54·z), exactly distributed, of shape (d,)."""
 
 
 class Normal(Law):
@@ -193,9 +199,44 @@ class MaximumNorm(Law):
         return float(gammaincc(dim, reach))
 
 
+class DiamondNorm(Shape):
+    """Density ∝ exp(−max_j(|s_j| + |c_j|)) of z = (s, c): the cube's noise, turned in pairs.
+
+    s = (z − z')/2 and c = (z + z')/2 with (z, z') of the cube's law, since max(|s + c|, |s − c|) =
+    |s| + |c|. So s_j is G times a triangular variable on [−1, 1], G ~ Gamma(d + 1).
+    """
+
+    name = "diamond-norm"
+    # Of √½·(s ± c), where the error of a mean is largest; that is z itself.
+    marginal = "uniform"
+
+    def mixing(self, dim: int) -> float:
+        return (dim + 1.0) * (dim + 2.0) / 2
+
+    def variance(self, dim: int) -> float:
+        return (dim + 1.0) * (dim + 2.0) / 6
+
+    def tail(self, reach: float, dim: int) -> float:
+        # E[(1 − t/G)²; G > t], and E[G^−k; G > t] = P(Gamma(d + 1 − k) > t)·(d − k)!/d!.
+        from scipy.special import gammaincc
+
+        whole, once, twice = (float(gammaincc(dim + 1 - k, reach)) for k in range(3))
+        return whole - 2 * reach * once / dim + reach**2 * twice / (dim * (dim - 1))
+
+    def joint_tail(self, reach: float, dim: int) -> float:
+        # |s_j| ≤ ‖z‖_∞, whose law is Gamma(d).
+        from scipy.special import gammaincc
+
+        return min(float(gammaincc(dim, reach)), dim * self.tail(reach, dim))
+
+
 LAWS: dict[str, Law] = {
     law.name: law for law in (Normal(), Laplace(), EuclideanNorm(), MaximumNorm())
 }
+"""What can be sampled."""
+
+SHAPES: dict[str, Shape] = {**LAWS, "diamond-norm": DiamondNorm()}
+"""All that a release may say of its noise."""
 
 
 def absolute_moment(p: float) -> float:
@@ -208,7 +249,7 @@ def _quantile(name: str, confidence: float, dim: int, joint: bool) -> float:
     """Solved once for every law, level and dimension: a page of intervals asks for it often."""
     from scipy.optimize import brentq
 
-    tail = LAWS[name].joint_tail if joint else LAWS[name].tail
+    tail = SHAPES[name].joint_tail if joint else SHAPES[name].tail
     excess = 1 - confidence
     high = 1.0
     while tail(high, dim) > excess:

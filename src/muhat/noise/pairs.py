@@ -5,6 +5,7 @@ For normal and Euclidean noise it has the law of √(a² + b²)·z₁. For the o
     Laplace    P(|·| > t) = (a²·e^{−t/a} − b²·e^{−t/b})/(a² − b²)
     maximum    z = G·v with v uniform: P(|av₁ + bv₂| > x) is 1 − x/a up to a − b, then
                (a + b − x)²/(4ab), and x = t/G is averaged over G ~ Gamma(r + 1)
+    diamond    of a pair (s, c), a·s + b·c = (a + b)/2·z₁ − (a − b)/2·z₂ with z of the cube's law
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.noise.law import Law
+from muhat.noise.law import Shape
 
 Floats = NDArray[np.float64]
 
@@ -20,12 +21,15 @@ _TINY = 1e-6
 """A second coefficient below this part of the first moves a tail by less than 10^−11."""
 
 
-def pair_tail(law: Law, reach: Floats, first: Floats, second: Floats, rows: int) -> Floats:
+def pair_tail(law: Shape, reach: Floats, first: Floats, second: Floats, rows: int) -> Floats:
     """P(|a·z₁ + b·z₂| > reach) for noise of `rows` coordinates, elementwise."""
+    turned = law.name == "diamond-norm"
+    if turned:
+        first, second = (first + second) / 2, (first - second) / 2
     sizes = np.abs(first), np.abs(second)
     a, b = np.maximum(*sizes), np.minimum(*sizes)
     t = np.maximum(reach, 0.0)
-    if law.name in ("laplace", "maximum-norm"):
+    if law.name in ("laplace", "maximum-norm") or turned:
         # In units of the larger coefficient, and no farther than any float's tail.
         unit = np.where(a > 0, a, 1.0)
         with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muhat.errors import InvalidInput
 from muhat.noise.error import root_mean_square
-from muhat.noise.law import LAWS, Law
+from muhat.noise.law import SHAPES, Shape
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Spread:
     None if F = diag(scales).
     """
 
-    law: Law
+    law: Shape
     rows: int
     scales: Floats
     factor: Floats | None = None
@@ -75,7 +75,7 @@ class Spread:
         """The spread that `to_dict` described."""
         factor = fields["factor"]
         return cls(
-            LAWS[fields["law"]],
+            SHAPES[fields["law"]],
             int(fields["rows"]),
             np.array(fields["scales"], np.float64),
             None if factor is None else np.array(factor, np.float64),

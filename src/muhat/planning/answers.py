@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from muhat.domains.hull import nearest_in_hull
 from muhat.domains.lattice import BoxLattice
+from muhat.mechanisms.ball_query import BallQuery
 from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.mechanisms.ratio import Ratio
 from muhat.noise.spread import Spread
@@ -61,7 +62,7 @@ def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
         return Answer(np.array([float(x) for x in exact]), plan.spread, recorded, squares)
     assert plan.recipe.center is not None
     middle = float(centers) * plan.recipe.center
-    return Answer(middle + plan.recipe.to_domain(totals), plan.spread)
+    return Answer(middle + plan.recipe.to_domain(totals), plan.spread, None, squares)
 
 
 def _box(plan: Plan) -> BoxLattice | None:
@@ -112,22 +113,25 @@ def _mean(plan: Plan, ratio: Ratio) -> Floats:
 
 def _squares(plan: Plan, noisy: list[Fraction]) -> Squares | None:
     """The noisy sums of squares, and the frame that they are measured in."""
-    query, law = plan.recipe.query, plan.recipe.law
-    if not isinstance(query, ColumnsQuery) or not query.squares:
+    recipe, query = plan.recipe, plan.recipe.query
+    spread = recipe.square_spread
+    if spread is None:
         return None
-    place = slice(query.sum_rows, query.sum_rows + len(query.squares))
-    rows = query.sum_rows if law.independent else query.rows
-    ends = zip(query.box.reach, query.box.grid, strict=True)
-    return Squares(
-        np.array([float(total) for total in noisy[place]]),
-        Spread(law, rows, plan.recipe.row_scales[place]),
-        np.array(query.box.center),
-        np.array([float(reach * step) for reach, step in ends]),
-    )
+    assert isinstance(query, ColumnsQuery | BallQuery)
+    lacking = noisy[query.sum_rows : query.sum_rows + query.square_rows]
+    totals = np.array([float(total) for total in lacking])
+    if isinstance(query, ColumnsQuery):
+        ends = zip(query.box.reach, query.box.grid, strict=True)
+        halves = np.array([float(reach * step) for reach, step in ends])
+        return Squares(totals, spread, np.array(query.box.center), halves)
+    assert recipe.center is not None
+    ball = query.lattice.ball
+    radius = recipe.to_domain([ball.radius * ball.grid] * query.dim)
+    return Squares(totals, spread, recipe.center, radius, float(query.base))
 
 
 def _recorded(plan: Plan, counts: list[Fraction]) -> Recorded:
     """The numbers of recorded values beside a sum."""
     recipe = plan.recipe
-    errors = recipe.row_scales[-len(counts) :] * np.sqrt(recipe.law.variance(recipe.query.rows))
+    errors = recipe.row_scales[-len(counts) :] * np.sqrt(recipe.law.variance(recipe.noise_rows))
     return Recorded(np.array([float(count) for count in counts]), errors)

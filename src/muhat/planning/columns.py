@@ -2,7 +2,8 @@
 
 Beside the sums these are the numbers of recorded values, where values may be missing, and the
 squares, from which the variance of every column is known and with it the sampling error. Squares
-are released where they cost the mean nothing: with normal and with Laplace noise.
+are released where they cost the mean nothing, with normal and with Laplace noise, and elsewhere if
+they are asked for.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from muhat.mechanisms.columns import columns_recipe
 from muhat.mechanisms.joint import share_for_mean
 from muhat.mechanisms.laplace import best_scales
 from muhat.mechanisms.recipe import Recipe
+from muhat.planning.ball import squared_block
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task
@@ -109,8 +111,11 @@ def check_population(task: Task) -> None:
     """Refuse squares that would be of no use."""
     if not task.population:
         return
-    if not isinstance(task.domain, Box) or task.clip is not None:
-        raise InvalidInput("population=True is for records in a box: bounds for every column.")
+    in_box = isinstance(task.domain, Box) and task.clip is None
+    if not in_box and squared_block(task) is None:
+        raise InvalidInput(
+            "population=True is for records in a box, a ball or an ellipsoid along the axes."
+        )
     if task.contributions > 1:
         raise InvalidInput(
             "population=True needs contributions=1: records of one person are not independent "

@@ -89,7 +89,7 @@ class Plan:
         recipe = self.recipe
         if self.is_ratio:
             return None
-        rows = recipe.query.rows
+        rows = recipe.noise_rows
         if self.domain is None:
             return Spread(recipe.law, rows, recipe.row_scales)
         if recipe.query.count_multiplier is not None:
@@ -145,7 +145,7 @@ class Plan:
             worst = replace(recipe.sum_spread, scales=self._scales_at(self.domain.half_widths))
             return worst.weighted(self.weights).root_mean_square(self.p)[0] / n
         noise, _ = recipe.sum_spread.weighted(self.weights).root_mean_square(self.p)
-        count = recipe.row_scales[-1] * math.sqrt(recipe.law.variance(recipe.query.rows))
+        count = recipe.row_scales[-1] * math.sqrt(recipe.law.variance(recipe.noise_rows))
         assert recipe.center is not None
         farthest = farthest_from(self.domain, recipe.center, self.weights)
         return math.hypot(noise, count * farthest) / n
@@ -160,8 +160,8 @@ class Plan:
 
         The means lie at these `offsets` from the middle of their bounds.
         """
-        recipe = self.recipe
-        deviation = math.sqrt(recipe.law.variance(recipe.sum_spread.rows))
+        spread = self.recipe.sum_spread
+        deviation = math.sqrt(spread.law.variance(spread.rows))
         return np.asarray(self._scales_at(offsets) * deviation / n)
 
     @property

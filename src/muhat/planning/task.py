@@ -20,6 +20,7 @@ from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.joint import joint
 from muhat.mechanisms.laplace import laplace, plain_laplace
 from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.planning.ball import ball_recipes
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.columns import (
     LAWS_BY_NAME,
@@ -143,7 +144,8 @@ class Task:
 
     def with_columns(self, names: Sequence[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms, with squares and counts where they belong."""
-        found = column_recipes(self, names) if releases_columns(self) else {}
+        squared = column_recipes if releases_columns(self) else ball_recipes
+        found = squared(self, names)
         if self.missing == "drop" and isinstance(self.domain, Box):
             if not found:
                 raise InvalidInput(
@@ -151,9 +153,13 @@ class Task:
                     f'one of {", ".join(LAWS_BY_NAME)}; leave it out, or use missing="none".'
                 )
             return list(found.values())
+        if self.population:
+            if not found:
+                raise InvalidInput(
+                    f"{names[0]} has no room for squares: leave population=True out."
+                )
+            return list(found.values())
         plain = [name for name in names if name not in found]
-        if found and self.population:
-            plain = []
         return [*found.values(), *self.recipes(self.body, plain)]
 
     def joint(self, share: float) -> list[Recipe]:
@@ -168,9 +174,13 @@ class Task:
                     self, ["box-norm" if pure else "gaussian" for pure in kinds]
                 ).values()
             )
+        names = {pure: "ellipsoid-norm" if pure else "gaussian" for pure in kinds}
+        found = ball_recipes(self, list(names.values()), share)
         return [
-            joint(self.body, self.p, self.weights, self.protection(pure=pure), share=share)
-            for pure in kinds
+            found.get(name)
+            or joint(self.body, self.p, self.weights, self.protection(pure=pure), share=share)
+            for pure, name in names.items()
+            if not self.population or name in found
         ]
 
     def plan(self, recipe: Recipe) -> Plan:

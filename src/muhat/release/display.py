@@ -130,6 +130,10 @@ def population_lines(release: Release) -> list[str]:
     ]
     if release.squares is None:
         lines.append("No squares were released, so it allows for the largest sampling error.")
+    elif release.squares.together:
+        lines.append(
+            "Squares were released of all columns together, so each is allowed the variance of all."
+        )
     return lines
 
 

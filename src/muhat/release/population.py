@@ -33,10 +33,11 @@ say for skewed and for rare values too."""
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What is known of the values in units of u: noisy sums, counts, Σ(1 − u²), and their errors.
+    """What is known of the values in units of u: noisy sums, counts, Σ(base − u²), and errors.
 
-    `sums`, `lacking` have shape (d,), `count` too or (1,); errors are standard deviations.
-    `lacking` is None if no squares were released.
+    `sums` has shape (d,), `count` too or (1,); errors are standard deviations. `lacking` has shape
+    (d,), or (1,) if it is Σ(base − |u|²): then what is left of it for all columns together bounds
+    the variance of each. It is None if no squares were released.
     """
 
     sums: Floats
@@ -45,6 +46,7 @@ class Moments:
     count_error: Floats
     lacking: Floats | None
     lacking_error: Floats | None
+    base: float = 1.0
 
     def variance(self) -> Floats:
         """S²₊, of shape (d,): rarely below the variance of the values."""
@@ -54,32 +56,42 @@ class Moments:
         most = 1 - np.clip(np.abs(mean) - DEVIATIONS * error, 0, 1) ** 2
         if self.lacking is None or self.lacking_error is None:
             return np.asarray(most)
-        lack = np.clip(self.lacking / count, 0, 1)
-        found = (1 - self.lacking / count - mean**2 + error**2) * count / (count - 1)
+        lack = np.clip(self.lacking / count, self.base - 1, self.base)
+        squared, blurred = self._gathered(mean**2), self._gathered(error**2)
+        found = (self.base - self.lacking / count - squared + blurred) * count / (count - 1)
         spread = np.sqrt(
             (
                 self.lacking_error**2
-                + (2 * mean * self.sum_error) ** 2
-                + ((lack + 2 * mean**2) * self.count_error) ** 2
+                + self._gathered((2 * mean * self.sum_error) ** 2)
+                + ((lack + 2 * squared) * self.count_error) ** 2
             )
             / count**2
-            + 2 * error**4
+            + 2 * self._gathered(error**4)
         )
         return np.asarray(np.maximum(np.minimum(found + DEVIATIONS * spread, most), 0.0))
 
-    def deviation_at_most(self, quantile: float, miss: float) -> Floats:
+    def _gathered(self, columns: Floats) -> Floats:
+        """What belongs to each sum of squares: of one column, or of all of them."""
+        assert self.lacking is not None
+        together = len(self.lacking) < len(self.sums)
+        return np.asarray(columns.sum(keepdims=True) if together else columns)
+
+    def deviation_at_most(self, quantile: float, square_quantile: float, miss: float) -> Floats:
         """A bound on the population's standard deviation, at most 1, of shape (d,).
 
-        It holds but for a chance of `miss`, if no noise reaches beyond `quantile` deviations.
+        It holds but for a chance of `miss`, if the noise of sums and counts does not reach beyond
+        `quantile` deviations, and that of the squares not beyond `square_quantile`.
         """
         ones = np.ones(self.sums.shape)
         if self.lacking is None or self.lacking_error is None:
             return ones
         least = np.maximum(self.count - quantile * self.count_error, 2.0)
         most = np.maximum(self.count + quantile * self.count_error, 2.0)
-        lack = np.maximum(self.lacking - quantile * self.lacking_error, 0.0) / most
+        lacking = self.lacking - square_quantile * self.lacking_error
+        # At least this a value; below 0 fewer values make it less.
+        lack = np.maximum(lacking / np.where(lacking > 0, most, least), self.base - 1)
         mean = np.maximum(np.abs(self.sums) - quantile * self.sum_error, 0.0) / most
-        sample = np.maximum(1 - lack - mean**2, 0.0) * least / (least - 1)
+        sample = np.maximum(self.base - lack - mean**2, 0.0) * least / (least - 1)
         beyond = 2 * np.sqrt(2 * math.log(1 / miss) / (least - 1))
         return np.asarray(np.minimum(np.sqrt(sample) + beyond, ones))
 
@@ -96,14 +108,14 @@ def population_interval(
         assert release.domain is not None
         level, sampling = confidence, _sampling(moments, confidence, len(halves), simultaneous)
         if guaranteed:
-            level, sampling = _guaranteed_ratio(moments, noise, halves, confidence, simultaneous)
+            level, sampling = _guaranteed_ratio(release, moments, confidence, simultaneous)
         lower, upper = noise.interval(level, joint=simultaneous, sampling=sampling * halves)
         return release.domain.center + lower, release.domain.center + upper
     assert isinstance(noise, Spread)
     assert n is not None
     scale = halves / n if divided else halves
     if guaranteed:
-        half = _guaranteed_half(moments, noise, confidence, simultaneous, scale)
+        half = _guaranteed_half(release, moments, confidence, simultaneous, scale)
     else:
         sampling = _sampling(moments, confidence, len(halves), simultaneous) * scale
         half = np.hypot(noise.half_widths(confidence, joint=simultaneous), sampling)
@@ -175,7 +187,8 @@ def _moments(release: Release) -> tuple[Moments, Floats]:
         times = n if release.statistic == "mean" else np.ones(1)
         sums = (release.value * times - n * center) / halves
         parts = (sums, noise.standard_error * times / halves, n, np.zeros(1))
-    return Moments(*parts, lacking, lacking_error), halves
+    base = 1.0 if squares is None else squares.base
+    return Moments(*parts, lacking, lacking_error, base), halves
 
 
 def _sampling(moments: Moments, confidence: float, dim: int, simultaneous: bool) -> Floats:
@@ -185,12 +198,13 @@ def _sampling(moments: Moments, confidence: float, dim: int, simultaneous: bool)
 
 
 def _guaranteed_half(
-    moments: Moments, noise: Spread, confidence: float, simultaneous: bool, scale: Floats
+    release: Release, moments: Moments, confidence: float, simultaneous: bool, scale: Floats
 ) -> Floats:
     """Bernstein's bound for n public; with normal noise in the same exponent."""
+    noise = release.noise
+    assert isinstance(noise, Spread)
     miss, law = _miss(moments, confidence, simultaneous), noise.law
-    quantile = law.quantile(1 - miss / 10, noise.rows) / math.sqrt(law.variance(noise.rows))
-    deviation = moments.deviation_at_most(quantile, miss / 10)
+    deviation = _deviation(release, moments, noise, miss / 10)
     # 7/10 of the miss for the mean itself, 1/10 each for both noises and the variance.
     if law.name == "normal":
         log = math.log(2 / (0.7 * miss))
@@ -201,28 +215,40 @@ def _guaranteed_half(
     return np.asarray(noise.half_widths(1 - 0.35 * miss, joint=False) + sampling * scale)
 
 
+def _deviation(release: Release, moments: Moments, spread: Spread, miss: float) -> Floats:
+    """The bound on the population's deviation, with a `miss` for each noise and for itself."""
+    quantile = _quantile(spread, 1 - miss)
+    squares = quantile if release.squares is None else _quantile(release.squares.spread, 1 - miss)
+    return moments.deviation_at_most(quantile, squares, miss)
+
+
+def _quantile(spread: Spread, level: float) -> float:
+    """How many deviations noise of this law reaches."""
+    law, rows = spread.law, spread.rows
+    return law.quantile(level, rows) / math.sqrt(law.variance(rows))
+
+
 def _guaranteed_ratio(
-    moments: Moments, noise: Ratio, halves: Floats, confidence: float, simultaneous: bool
+    release: Release, moments: Moments, confidence: float, simultaneous: bool
 ) -> tuple[float, Floats]:
     """A level for the noise and an allowance for sampling that hold together for every n.
 
     |noise| + |sampling| ≤ q + s is allowed for by √(q² + (2qs + s²)), with the largest q.
     """
-    miss, law = _miss(moments, confidence, simultaneous), noise.sum_spread.law
-    rows = noise.sum_spread.rows
-    deviations = math.sqrt(law.variance(rows))
-    quantile = law.quantile(1 - miss / 10, rows) / deviations
-    deviation = moments.deviation_at_most(quantile, miss / 10)
+    noise = release.noise
+    assert isinstance(noise, Ratio)
+    miss, spread = _miss(moments, confidence, simultaneous), noise.sum_spread
+    quantile = _quantile(spread, 1 - miss / 10)
+    deviation = _deviation(release, moments, spread, miss / 10)
     most = np.maximum(moments.count + quantile * moments.count_error, 1.0)
     # 6/10 of the miss for the mean itself, 1/10 each for three noises and the variance.
     log = math.log(2 / (0.3 * miss))
     sampling = np.sqrt(2 * log * most) * deviation + 2 * log / 3
     level = 1 - 0.3 * miss
-    reach = law.quantile(level, rows) / deviations
-    largest = reach * (moments.sum_error + moments.count_error)
+    largest = _quantile(spread, level) * (moments.sum_error + moments.count_error)
     if simultaneous:
         # The ratio shares a miss among its columns by itself.
-        level = 1 - 0.3 * miss * len(halves)
+        level = 1 - 0.3 * miss * len(moments.sums)
     return level, np.sqrt(2 * largest * sampling + sampling**2)
 
 

@@ -1,7 +1,8 @@
 """Noisy sums of squares beside sums: what is known of the variance of every column.
 
 With u = (x − centre)/half-width in [−1, 1] the sum of 1 − u² is released, in which the noise is
-small beside what the sampling error needs (docs/proofs/population.md).
+small beside what the sampling error needs (docs/proofs/population.md). In a ball it is the sum of
+1/d − u² for each column, or of 1 − |u|² for all of them together.
 """
 
 from __future__ import annotations
@@ -20,19 +21,28 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Squares:
-    """Σ(1 − u²) of every column with noise, of shape (d,); `spread` describes the noise."""
+    """Σ(base − u²) of every column with noise, of shape (d,); `spread` describes the noise.
+
+    Of shape (1,), beside a centre of shape (d,), it is Σ(base − |u|²) of all columns together.
+    """
 
     lacking: Floats
     spread: Spread
     center: Floats
     half_widths: Floats
+    base: float = 1.0
 
     def __post_init__(self) -> None:
         shape = self.lacking.shape
-        if any(part.shape != shape for part in (self.center, self.half_widths)):
+        if self.center.shape != self.half_widths.shape or shape not in ((1,), self.center.shape):
             raise InvalidInput("sums of squares have a centre and a half-width a column.")
         if not np.isfinite(self.lacking).all() or self.spread.scales.shape != shape:
             raise InvalidInput("sums of squares are finite, and their noise is known.")
+
+    @property
+    def together(self) -> bool:
+        """Whether all columns have one sum of squares."""
+        return len(self.lacking) < len(self.center)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -41,6 +51,7 @@ class Squares:
             "spread": self.spread.to_dict(),
             "center": self.center.tolist(),
             "half_widths": self.half_widths.tolist(),
+            "base": self.base,
         }
 
     @classmethod
@@ -51,4 +62,5 @@ class Squares:
             Spread.from_dict(fields["spread"]),
             np.array(fields["center"], np.float64),
             np.array(fields["half_widths"], np.float64),
+            float(fields.get("base", 1.0)),
         )

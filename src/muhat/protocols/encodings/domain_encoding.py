@@ -21,6 +21,7 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
+from muhat.mechanisms.ball_query import BallQuery
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.mechanisms.integer_query import IntegerQuery
@@ -152,7 +153,8 @@ class DomainEncoding:
     @property
     def _query(self) -> PartQuery | BlockQuery:
         query = self.plan.recipe.query
-        assert not isinstance(query, ColumnsQuery)  # a message is a record's values, no more
+        # A message is a record's values, no more: no squares, no counts.
+        assert not isinstance(query, ColumnsQuery | BallQuery)
         return query
 
     @property

@@ -41,7 +41,7 @@ def largest_number(query: PartQuery | BlockQuery) -> int:
     """No number of a record is farther from 0: all are within reach of the record that is missing.
 
     >>> from muhat import GDP, Ball, plan_mean
-    >>> plan = plan_mean(domain=Ball(1.0, dim=2), n=1, privacy=GDP(mu=1.0))
+    >>> plan = plan_mean(domain=Ball(1.0, dim=2), n=1, privacy=GDP(mu=1.0), population=False)
     >>> largest_number(plan.recipe.query) <= 1 << 54
     True
     """

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
+from muhat.mechanisms.ball_query import BallQuery
 from muhat.mechanisms.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
@@ -104,7 +105,8 @@ class GaussianRandomizer:
     @property
     def _query(self) -> PartQuery | BlockQuery:
         query = self.plan.recipe.query
-        assert not isinstance(query, ColumnsQuery)  # a message is a record's values, no more
+        # A message is a record's values, no more: no squares, no counts.
+        assert not isinstance(query, ColumnsQuery | BallQuery)
         return query
 
     @property

@@ -1,0 +1,65 @@
+"""The recipes that compete for a ball where squares are released beside the sums.
+
+By default squares are released where they cost the mean nothing: those of every column with normal
+noise and n public, the length's alone where n is secret. Whatever has the integers of a ball, in
+half-widths of the domain, will do: ellipsoids along the axes, cross-polytopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from muhat.domains.lattice import BallLattice
+from muhat.mechanisms.ball_squares import ball_recipe
+from muhat.mechanisms.block import Block
+from muhat.mechanisms.joint import bounded_share
+from muhat.mechanisms.recipe import Recipe
+
+if TYPE_CHECKING:
+    from muhat.planning.task import Task
+
+LAWS_BY_NAME = {"gaussian": "normal", "ellipsoid-norm": "euclidean-norm"}
+"""The noise that a ball can have beside its squares."""
+
+
+def squared_block(task: Task) -> Block | None:
+    """The block of a domain whose lattice is a ball along the axes; None if it is another."""
+    if task.clip is not None or len(task.body.blocks) != 1:
+        return None
+    (block,) = task.body.blocks
+    lattice = block.lattice
+    if not isinstance(lattice, BallLattice) or lattice.whitening is not None:
+        return None
+    axes = np.ones(task.domain.dim) if block.transform is None else block.transform
+    same = np.allclose(lattice.clip_radius * axes, task.domain.half_widths, rtol=1e-9, atol=0)
+    return block if same and (block.center == task.domain.center).all() else None
+
+
+def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -> dict[str, Recipe]:
+    """A recipe with squares for each of the named mechanisms that has room for them.
+
+    With a `share` of the squared budget for the sums, the number of records has the rest.
+    """
+    wanted = task.population is not False and (task.population or task.contributions == 1)
+    if not wanted or (task.statistic == "sum" and task.n is None):
+        return {}
+    known = [name for name in names if name in LAWS_BY_NAME]
+    if not task.population:
+        known = [name for name in known if name == "gaussian"]
+    block = squared_block(task) if known else None
+    if block is None:
+        return {}
+    return {
+        name: ball_recipe(
+            name if share is None else "joint",
+            LAWS_BY_NAME[name],
+            block,
+            task.protection(pure=name != "gaussian"),
+            count_share=0.0 if share is None else 1 - bounded_share(share),
+            each=bool(task.population),
+        )
+        for name in known
+    }
