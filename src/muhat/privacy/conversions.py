@@ -7,6 +7,7 @@ prints as, is never below the exact value.
 from __future__ import annotations
 
 import decimal
+import functools
 from decimal import Decimal
 from fractions import Fraction
 
@@ -40,6 +41,7 @@ def gaussian_mu_squared(promise: Privacy) -> Fraction:
     return promise.normal_mu_squared
 
 
+@functools.lru_cache(maxsize=1024)
 def pure_within(promise: Privacy) -> float:
     """The largest ε whose pure promise implies this one, rounded down.
 

@@ -49,10 +49,10 @@ def concentrated(epsilon: float, tau: Fraction) -> Fraction:
 
 def kept(promise: Privacy, mix: LevelMix, response: SubsetResponse) -> bool:
     """Whether messages keep the promise; in doubt, no."""
-    if response.epsilon <= pure_within(promise):
-        return True
     rho = promise.rho_within
-    return rho is not None and concentrated(response.epsilon, exposure(mix, response)) <= rho
+    if rho is not None and concentrated(response.epsilon, exposure(mix, response)) <= rho:
+        return True
+    return response.epsilon <= pure_within(promise)
 
 
 def calibrated(promise: Privacy, mix: LevelMix, chosen: int) -> SubsetResponse:
