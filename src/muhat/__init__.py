@@ -22,6 +22,7 @@ _HOMES = {
     "ApproxDP": "muhat.privacy",
     "ZCDP": "muhat.privacy",
     "GDP": "muhat.privacy",
+    "RDP": "muhat.privacy",
     "Neighbors": "muhat.privacy",
     "shuffled": "muhat.privacy",
     "amplified": "muhat.privacy.amplification",

@@ -142,8 +142,8 @@ def test_the_other_neighbour_relation_is_refused(ledger):
     ("promise", "taker"),
     [
         (ApproxDP(epsilon=0.1, delta=1e-9), "ApproxDP"),
-        (PureDP(epsilon=0.1), "PureDP or ApproxDP or ZCDP"),
-        (ZCDP(rho=0.1), "ZCDP"),
+        (PureDP(epsilon=0.1), "PureDP or ApproxDP or ZCDP or RDP"),
+        (ZCDP(rho=0.1), "ZCDP or RDP"),
     ],
 )
 def test_another_kind_is_refused_before_the_file_is_touched(tmp_path, promise, taker):

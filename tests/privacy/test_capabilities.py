@@ -13,6 +13,7 @@ from muhat.errors import InvalidInput
 from muhat.privacy import (
     GDP,
     KINDS,
+    RDP,
     ZCDP,
     ApproxDP,
     Privacy,
@@ -33,6 +34,7 @@ PROMISES: list[Privacy] = [
     ApproxDP(epsilon=1.0, delta=1e-6),
     ZCDP(rho=0.3),
     GDP(mu=0.7),
+    RDP(alpha=3.0, epsilon=0.4),
 ]
 
 

@@ -8,6 +8,7 @@ from muhat.privacy.pure import PureDP
 from muhat.privacy.approximate import ApproxDP, with_delta
 from muhat.privacy.concentrated import ZCDP
 from muhat.privacy.gaussian import GDP
+from muhat.privacy.renyi import RDP
 # isort: on
 
 from muhat.privacy.composition import Filter, compose
@@ -24,6 +25,7 @@ from muhat.privacy.worth import cautions
 __all__ = [
     "GDP",
     "KINDS",
+    "RDP",
     "ZCDP",
     "ApproxDP",
     "Filter",
