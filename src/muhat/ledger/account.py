@@ -43,10 +43,10 @@ LONGEST_TEXT = 10_000
 class Ledger:
     """An account of privacy loss in a file, made by `Ledger.create` or `Ledger.open`.
 
-    The budget bounds the sum of all charges, whatever they were chosen from: ε, (ε, δ), ρ and
-    μ² add up under adaptive composition as long as the sum stays within the budget. A charge
-    of another kind is converted only by a proved implication (pure → zCDP, GDP → zCDP,
-    pure → approximate) and refused otherwise.
+    The budget bounds the sum of all charges, whatever they were chosen from: the `amounts` of
+    promises add up under adaptive composition as long as the sum stays within the budget. A
+    charge of another kind is converted only by a proved implication, which its entry names, and
+    refused otherwise.
 
     All charges are about the same unit, fixed at creation: which records of a person may change
     (`contributions`, how many) and how (`neighbors`). A charge about another unit is refused, or,
