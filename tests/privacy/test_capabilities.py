@@ -49,7 +49,7 @@ def _names_a_kind(node: ast.AST) -> bool:
     words = {part.value for part in parts if isinstance(part, ast.Constant)}
     called = {id(part.func) for part in parts if isinstance(part, ast.Call)}
     named = any(_is_class(part) and id(part) not in called for part in parts)
-    return named or bool(words & set(KINDS))
+    return named or bool(words & {*KINDS, *CLASSES})
 
 
 def _is_kind_of_promise(node: ast.AST) -> bool:
@@ -111,6 +111,7 @@ def branches(tree: ast.AST) -> list[int]:
         'kind == "zcdp"',
         'kind in ("approx", "gdp")',
         "type(promise) is PureDP",
+        'type(promise).__name__ == "PureDP"',
         "TABLE[promise.kind]",
         "promise.kind != other",
         "self.privacy.kind in TABLE",

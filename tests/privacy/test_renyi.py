@@ -8,8 +8,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import muhat as mh
+from muhat.cli import main
 from muhat.errors import BudgetExceeded, InvalidInput
 from muhat.ledger.balance import Balance
 from muhat.ledger.records import ChainBroken, Entry
@@ -367,3 +369,22 @@ def test_devices_keep_it_too(model):
     protocol = getattr(mh.protocols, model)(n=1000, privacy=PROMISE, **given)
     said = protocol.randomizer.privacy
     assert said == PROMISE or pure_renyi(said.epsilon, 8.0) <= 0.5
+
+
+def test_the_command_line_takes_it_as_alpha_with_epsilon(tmp_path):
+    data, account = tmp_path / "ages.csv", tmp_path / "b.db"
+    data.write_text("age\n" + "30\n" * 500)
+    order = ["--alpha", "8", "--epsilon"]
+
+    def run(*arguments, code=0):
+        result = CliRunner().invoke(main, list(map(str, arguments)))
+        assert result.exit_code == code, result.output
+        return result.output
+
+    run("ledger", "create", account, *order, "1", "--neighbors", "substitute")
+    mean = ["mean", data, "--bounds", "age=16:90", "--ledger", account]
+    assert "Private mean · (8, 0.6)-RDP · n = 500" in run(*mean, *order, "0.6")
+    assert "(8, 0.4)-RDP of (8, 1)-RDP is left" in run(*mean, *order, "0.6", code=2)
+    assert "(8, 0.6)-RDP" in run("ledger", "show", account)
+    assert "--epsilon with --alpha" in run(*mean, "--alpha", "8", code=2)
+    assert "alpha must be above 1" in run(*mean, "--alpha", "1", "--epsilon", "1", code=2)
