@@ -325,3 +325,17 @@ def test_a_plan_is_drawn_to_a_file(tmp_path):
         result = CliRunner().invoke(main, [*plan, "--plot", str(tmp_path / name)])
         assert result.exit_code == 2
         assert result.stdout == ""
+
+
+def test_squares_that_cost_a_little_are_released_on_request(folder):
+    arguments = ("mean", "d.csv", *BOUNDS, "--epsilon", 1)
+    plain, asked = run(*arguments), run(*arguments, "--population")
+    assert "population=True (--population) releases them" in plain.stdout
+    assert "No squares" not in asked.stdout
+    fields = json.loads(run(*arguments, "--population", "--json").stdout)
+    assert len(fields["squares"]["lacking"]) == 2
+    for more, words in (
+        (("--contributions", 2), "--population needs --contributions 1"),
+        (("--secret-n", "--unbiased"), "--population is for bounded records, without --unbiased"),
+    ):
+        assert words in run(*arguments, "--population", *more, code=2).stderr

@@ -33,6 +33,8 @@ AS_TYPED = {
     "symmetric=True": "--symmetric",
     "unbiased=True": "--unbiased",
     "insist=True": "--insist",
+    "population=True needs contributions=1": "--population needs --contributions 1",
+    "population=True": "--population",
     "leave unbiased out": "leave --unbiased out",
     "(mh.Ball, mh.Box)": "(--ball, --bounds)",
     "by mh.Ball or mh.Box": "by --ball or --bounds",

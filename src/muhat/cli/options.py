@@ -50,6 +50,11 @@ def plan_options(command: Command) -> Command:
             "as the centre; none declares that there are none.",
         ),
         click.option(
+            "--population",
+            is_flag=True,
+            help="Release squares for the population's interval even where they cost a little.",
+        ),
+        click.option(
             "--p",
             type=float,
             default=2.0,

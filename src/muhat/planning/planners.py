@@ -25,14 +25,13 @@ from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
+from muhat.planning.reals_checks import check_low_bias, check_unbounded
 from muhat.planning.smooth import SmoothPlan, plan_smooth_mean
 from muhat.planning.task import (
     NamedBounds,
     Task,
     assumptions,
     best_plan,
-    check_low_bias,
-    check_unbounded,
 )
 from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
 from muhat.planning.unknown_number import UnknownNumberPlan, plan_for_unknown_number

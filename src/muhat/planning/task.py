@@ -52,9 +52,6 @@ MISSING = {
 
 DROPPED_RECORDS = "records with a missing or non-finite value are left out"
 
-PAPERS = ("clipped", "shifted-clipped", "statistical")
-"""Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task:
@@ -101,7 +98,7 @@ class Task:
             privacy=privacy,
             p=_check.norm_order(p),
             weights=_weights(weights, where, columns),
-            neighbors=_relation(n, neighbors),
+            neighbors=relation_of(n, neighbors),
             missing=_rule(missing, where, columns, n, clip),
             contributions=_check.count("contributions", contributions),
             columns=columns,
@@ -259,52 +256,6 @@ def as_domain(
     )
 
 
-def check_unbounded(
-    n: int | None,
-    *,
-    neighbors: Neighbors | str | None,
-    missing: str | None,
-    mechanism: str | None,
-    clip: Domain | None,
-    faithful: bool,
-    scale: tuple[float, float] | None,
-) -> None:
-    """Refuse what the mean of records in Reals has no use for."""
-    _check.one_of("missing in Reals", missing or "center", ["center"])
-    if n is not None:
-        _relation(n, neighbors)
-    if clip is not None:
-        raise InvalidInput("clip is for bounded domains; in Reals the ball is learnt privately.")
-    if mechanism is not None:
-        _check.one_of("mechanism in Reals", mechanism, ["recentring", *PAPERS])
-    if faithful and mechanism not in PAPERS:
-        raise InvalidInput(f"faithful is for the estimators of a paper: {', '.join(PAPERS)}.")
-    if (scale is not None) != (mechanism == "statistical"):
-        raise InvalidInput(
-            'scale=(lowest, highest) and mechanism="statistical" go together: public bounds on '
-            "the standard deviation of the records in every direction."
-        )
-
-
-def check_low_bias(
-    n: int | None,
-    *,
-    neighbors: Neighbors | str | None,
-    missing: str | None,
-    clip: Domain | None,
-    p: float,
-    faithful: bool,
-    scale: tuple[float, float] | None,
-) -> None:
-    """Refuse what a mean of bounded bias has no use for."""
-    _check.one_of("missing in Reals", missing or "center", ["center"])
-    _relation(n, neighbors)
-    if clip is not None or faithful or scale is not None:
-        raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")
-    if _check.norm_order(p) != 2:
-        raise InvalidInput("p must be 2 where the bias is bounded.")
-
-
 def assumptions(
     statistic: str,
     neighbors: Neighbors,
@@ -368,7 +319,8 @@ def _inner(clip: Domain | None, domain: Domain) -> Domain | None:
     return clip
 
 
-def _relation(n: int | None, neighbors: Neighbors | str | None) -> Neighbors:
+def relation_of(n: int | None, neighbors: Neighbors | str | None) -> Neighbors:
+    """The relation that a public or a secret n implies; another one is refused."""
     implied = Neighbors.ADD_REMOVE if n is None else Neighbors.SUBSTITUTE
     if neighbors is not None and Neighbors.parse(neighbors) is not implied:
         fact = "n is secret" if n is None else "n is public"

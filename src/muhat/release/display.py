@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from muhat._text import joined, printable
+from muhat.domains import Ball, Box
 from muhat.privacy import Privacy, cautions
 from muhat.release.certificate import Certificate
 from muhat.release.population import shows_population
@@ -128,11 +129,15 @@ def population_lines(release: Release) -> list[str]:
         f"The first interval is for the {release.statistic} of these {values}, clipped to their "
         f"bounds: noise alone. The second is for {other}, clipped too."
     ]
+    more = "population=True (--population) releases {}, at a little more noise."
     if release.squares is None:
         lines.append("No squares were released, so it allows for the largest sampling error.")
+        if isinstance(release.domain, Box | Ball):
+            lines[-1] += f" {more.format('them')}"
     elif release.squares.together:
         lines.append(
-            "Squares were released of all columns together, so each is allowed the variance of all."
+            "Squares were released of all columns together, so each is allowed the variance of "
+            f"all. {more.format('those of each')}"
         )
     return lines
 
