@@ -60,7 +60,7 @@ def test_the_terminal_says_what_was_clipped(folder):
 
 
 def test_unlike_columns_have_a_magnitude_each(folder):
-    named = ("--magnitude", "b=2e6", "--magnitude", "a=1000")
+    named = ("--magnitude", "b=2e6", "--magnitude", "a=1000", "--missing", "none")
     fields = json.loads(run("mean", "d.csv", *named, *RHO, "--json").stdout)
     assert fields["columns"] == ["b", "a"]
     ratio = fields["standard_error"][0] / fields["standard_error"][1]
@@ -95,13 +95,34 @@ def test_a_mechanism_is_asked_for_by_name(folder):
 def test_too_few_rows_are_used_only_if_one_insists(folder):
     refused = run("mean", "one.csv", *LOOSE, *RHO, code=2)
     assert "--insist" in refused.stderr
-    fields = json.loads(run("mean", "one.csv", *LOOSE, *RHO, "--insist", "--json").stdout)
+    insisted = ("mean", "one.csv", *LOOSE, *RHO, "--insist")
+    fields = json.loads(run(*insisted, "--missing", "none", "--json").stdout)
     assert np.isfinite(fields["value"]).all()
+    # How many are recorded is not known: one cannot be told from none.
+    assert "The reason: the noisy number of recorded values" in run(*insisted).stdout
 
 
-def test_missing_values_alone_still_give_a_finite_release(folder):
+def test_missing_values_alone_give_no_value_and_say_so(folder):
     fields = json.loads(run("mean", "nan.csv", *LOOSE, *RHO, "--json").stdout)
-    assert np.isfinite(fields["value"]).all()
+    assert fields["value"] is None
+    assert "cannot be told from 0" in fields["failure"]
+    for rule in ("center", "none"):
+        text = run("mean", "nan.csv", *LOOSE, *RHO, "--missing", rule, "--json").stdout
+        assert np.isfinite(json.loads(text)["value"]).all()
+
+
+def test_the_mean_of_a_column_is_that_of_its_recorded_values(folder):
+    values = [f"{value}" if i % 3 else "n/a" for i, value in enumerate(np.linspace(70, 71, 3000))]
+    (folder / "gaps.csv").write_text("pay\n" + "\n".join(values) + "\n")
+    command = ("mean", "gaps.csv", "--columns", "pay", "--magnitude", "1e6", *RHO)
+    release = mh.Release.from_json(run(*command, "--json").stdout)
+    assert float(release) == pytest.approx(70.5, abs=0.1)
+    assert release.recorded.value[0] == pytest.approx(2000, abs=20)
+    text = run(*command).stdout
+    assert "Missing values are left out" in text
+    assert "recorded ± s.e." in text.splitlines()[2]
+    moment = run(*command, "--moment", "2,1").stdout
+    assert "recorded ± s.e." in moment.splitlines()[2]
 
 
 def test_a_value_is_moved_to_where_it_is_known_to_lie(folder):
@@ -142,7 +163,10 @@ REFUSALS = {
     "another n": ((*LOOSE, "--n", "999"), "another number of rows"),
     "n too small": ((*LOOSE, "--n", "5"), "too small"),
     "secret n": ((*LOOSE, "--secret-n"), "public"),
-    "dropped rows": ((*LOOSE, "--missing", "drop"), "--missing with --magnitude"),
+    "dropped rows of a paper": (
+        (*LOOSE, "--missing", "drop", "--mechanism", "clipped"),
+        "use --missing center or --missing none",
+    ),
     "unknown mechanism": ((*LOOSE, "--mechanism", "recentering"), "Did you mean 'recentring'"),
     "insist on bounds": (("--bounds", "a=0:1", "--insist"), "--magnitude"),
     "scale": ((*LOOSE, "--scale", "2"), "LOW:HIGH"),

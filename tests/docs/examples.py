@@ -2,7 +2,7 @@
 
 Python: after `# →` stands what an expression is, as `str` gives it, or a number up to its digits.
 Console: `$ muhat …` and what it prints, or its error; `> file` keeps it. In a line with an interval
-(`1 … 2`) or a count of records outside every number is noise and is masked; so are times and
+(`1 … 2`) or a count of records every number is noise and is masked; so are times and
 digests of an account.
 """
 
@@ -91,7 +91,7 @@ def masked(text: str) -> list[str]:
     lines = [line.strip() for line in text.strip().splitlines()]
     lines = [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line) for line in lines]
     lines = [re.sub(r"\b[0-9a-f]{8}\b", "DIGEST", line) for line in lines]
-    noisy = ("…", " lie outside")
+    noisy = ("…", " lie outside", "Complete records: about")
     return [
         re.sub(r"[\d,.]+", "#", line) if any(sign in line for sign in noisy) else line
         for line in lines

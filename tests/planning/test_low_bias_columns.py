@@ -26,7 +26,7 @@ def test_names_give_the_order_of_the_columns() -> None:
         max_bias={"pay": 90.0, "age": 0.1},
         **wish,
     )
-    listed = mh.plan_mean(moment=(2, [15.0, 9e3]), max_bias=[0.1, 90.0], **wish)
+    listed = mh.plan_mean(moment=(2, [15.0, 9e3]), max_bias=[0.1, 90.0], missing="drop", **wish)
     assert named.plan_digest == listed.digest
     assert (listed.method.biases <= [0.1, 90.0]).all()
     assert listed.method.biases[1] > 1

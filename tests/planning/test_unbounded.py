@@ -165,7 +165,8 @@ def test_too_few_records_are_refused_by_how_many_unless_one_insists() -> None:
     [
         ({"n": None}, "n must be public"),
         ({"domain": mh.Reals(3)}, "magnitude must be given"),
-        ({"missing": "drop"}, "missing"),
+        ({"missing": "drop", "mechanism": "clipped"}, "missing"),
+        ({"missing": "left out"}, "missing"),
         ({"clip": mh.Ball(radius=1, dim=3)}, "clip"),
         ({"mechanism": "gaussian"}, "recentring"),
         ({"neighbors": "add-remove"}, "neighbors"),

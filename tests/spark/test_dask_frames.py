@@ -80,6 +80,7 @@ def test_frames_are_refused_as_pandas_frames_are(table: Any, tmp_path: Path) -> 
             privacy=mh.ApproxDP(epsilon=10, delta=1e-5),
             moment=(4, 3.0),
             symmetric=True,
+            missing="none",
         )
 
 

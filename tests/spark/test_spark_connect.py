@@ -160,6 +160,7 @@ def test_a_release_of_written_rows_that_are_split(frame: Any, tmp_path: Path) ->
         privacy=mh.ApproxDP(epsilon=10, delta=1e-5),
         moment=(4, 3.0),
         symmetric=True,
+        missing="none",
     )
     assert abs(float(release) - 1) < 0.5
 

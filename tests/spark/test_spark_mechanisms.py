@@ -65,8 +65,14 @@ MEANS: dict[str, dict[str, Any]] = {
         "mechanism": "statistical",
         "scale": (0.1, 10),
     },
-    "clipped-laplace": {"domain": SPACE, "privacy": PURE, "moment": (2, 2.0)},
-    "clipped-normal": {"domain": SPACE, "privacy": RHO, "moment": (2, 2.0)},
+    "recentring, missing at the centre": {"domain": SPACE, "privacy": RHO, "missing": "center"},
+    "clipped-laplace": {
+        "domain": SPACE,
+        "privacy": PURE,
+        "moment": (2, 2.0),
+        "missing": "center",
+    },
+    "clipped-normal": {"domain": SPACE, "privacy": RHO, "moment": (2, 2.0), "missing": "center"},
     "smooth": {"domain": BOX, "privacy": PURE, "n": None, "unbiased": True, "n_min": 100},
 }
 SPLIT: dict[str, dict[str, Any]] = {
@@ -134,13 +140,21 @@ def test_mechanisms_that_split_rows_need_numbered_ones(
     name: str, spark: Any, frame: Any, same_noise: Any, tmp_path: Path
 ) -> None:
     def release(data: Any) -> Any:
-        return mh.mean(data, columns=["a", "b"], **SPLIT[name]).value
+        return mh.mean(data, columns=["a", "b"], missing="center", **SPLIT[name]).value
 
     with pytest.raises(mh.InvalidInput, match=r"spark_data\(frame, materialize=path\)"):
         release(frame)
     written = tmp_path / "written"
     pinned = spark_data(frame.repartition(3), materialize=written)
     assert_same(release, str(written / "*.parquet"), pinned, same_noise)
+
+
+@pytest.mark.parametrize("more", [{"n": 1000}, {"n": None, "n_min": 400}])
+def test_complete_records_of_a_cluster_are_not_drawn(more: dict[str, Any], frame: Any) -> None:
+    options = {"privacy": APPROX, "moment": (2, 2.0), "max_bias": 0.1, "missing": "drop", **more}
+    plan = mh.plan_mean(domain=SPACE, **options)
+    with pytest.raises(mh.InvalidInput, match=r'missing="none"|never fetched'):
+        plan.release(frame, columns=["a", "b"])
 
 
 @pytest.mark.parametrize("options", [{}, {"moment": (2, 2.0), "max_bias": 0.1}])
@@ -256,7 +270,7 @@ def test_everything_that_adds_up_has_been_on_spark(
     for name in ("recentring", "shifted, as printed", "clipped-laplace"):
         mh.mean(frame, columns=["a", "b"], **MEANS[name])
     for options in SPLIT.values():
-        mh.mean(pinned, columns=["a", "b"], **options)
+        mh.mean(pinned, columns=["a", "b"], missing="center", **options)
     names = {type(each).__name__ for each in passes}
     source = Path(mh.__file__).parent
     found = {

@@ -40,7 +40,6 @@ AS_TYPED = {
     "by mh.Ball or mh.Box": "by --ball or --bounds",
     "by mh.Box": "by --bounds",
     "records in mh.Reals": "--magnitude",
-    "missing in Reals": "--missing with --magnitude",
     "mechanism in Reals": "--mechanism with --magnitude",
     "mechanism with a moment": "--mechanism with --moment",
     "for records in Reals": "with --magnitude",

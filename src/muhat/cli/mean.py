@@ -85,7 +85,9 @@ def mean(
 @assumption_options
 def plan(as_json: bool, picture: str | None, **options: Any) -> None:
     """Show what a private mean would cost and how good it would be; no data is read."""
+    from muhat.domains import Reals
     from muhat.planning.planners import plan_mean
+    from muhat.planning.reals_rule import reals_rule
     from muhat.planning.task import in_order
 
     arguments = _arguments(**options)
@@ -94,6 +96,10 @@ def plan(as_json: bool, picture: str | None, **options: Any) -> None:
     names = arguments.pop("columns")
     if isinstance(arguments["domain"], dict):
         arguments["domain"] = in_order(arguments["domain"], names)
+    if isinstance(arguments["domain"], Reals):
+        # On the command line columns have names, even if a plan does not need them.
+        rule = reals_rule(arguments["missing"], arguments["mechanism"], named=True)
+        arguments["missing"] = rule
     planned = plan_mean(**arguments)
     if picture is not None:
         _draw(planned, picture)

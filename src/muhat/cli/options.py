@@ -46,8 +46,9 @@ def plan_options(command: Command) -> Command:
         click.option(
             "--missing",
             type=click.Choice(["drop", "center", "none"]),
-            help="A missing value is left out of its column (the default with --bounds), or counts "
-            "as the centre; none declares that there are none.",
+            help="A missing value is left out of its column (the default with --bounds and with "
+            "--magnitude, where of several columns the record is), or counts as the centre; none "
+            "declares that there are none.",
         ),
         click.option(
             "--population",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from muhat.domains import Domain
 from muhat.mechanisms.moment_error import MomentError
 from muhat.mechanisms.outside_count import OutsideCount
+from muhat.mechanisms.ratio import Ratio
 from muhat.mechanisms.sharing import Floats, Sharing
 from muhat.mechanisms.steps import Step
 from muhat.noise.spread import Spread
@@ -16,19 +17,35 @@ if TYPE_CHECKING:
     from muhat.data import Source
 
 
+@dataclass(frozen=True)
+class RandomPart:
+    """The complete records that were averaged: a random part of them, if some are missing.
+
+    `number` is how many complete ones there are, with noise of a standard deviation, `averaged`
+    how many of them were, and `bias` bounds the bias of every column for so many.
+    """
+
+    number: float
+    standard_error: float
+    averaged: int
+    bias: float
+
+
 @dataclass(frozen=True, eq=False)
 class Learnt:
     """What came out of a method; all of it is private output.
 
-    `noise` is None if nothing is known about the error, `ball` if the method has none. If a part
-    of the value was shrunk, the noise is about `unshrunk`, the value before. `outside` counts the
+    `noise` is None if nothing is known about the error, `ball` if the method has none. It is a
+    ratio, with the noisy number of records in it, where records may be missing. If a part of the
+    value was shrunk, the noise is about `unshrunk`, the value before. `outside` counts the
     records outside the ball, None if nobody asked. Where a moment is assumed, `error` and `rmse`
-    are what follows about the population. With a `failure`, the reason why there is no value, the
+    are what follows about the population. `part` says which records were averaged, if not all
+    complete ones. With a `failure`, the reason why there is no value, the
     values are not-a-number.
     """
 
     value: Floats
-    noise: Spread | None
+    noise: Spread | Ratio | None
     ball: Domain | None
     steps: tuple[Step, ...]
     failure: str | None = None
@@ -36,6 +53,7 @@ class Learnt:
     outside: OutsideCount | None = None
     error: MomentError | None = None
     rmse: float | None = None
+    part: RandomPart | None = None
 
     def count(self, name: str) -> int:
         """How often a step of this name was taken."""

@@ -8,6 +8,7 @@ count is kept instead of compared. Proof: docs/proofs/unbounded.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,11 @@ class OutsideCount:
     law: Law
     scale: float
 
+    @property
+    def standard_error(self) -> float:
+        """The standard deviation of the noise."""
+        return self.scale * math.sqrt(self.law.variance(1))
+
     def half_width(self, confidence: float) -> float:
         """How far the exact number may be away, at this confidence."""
         return self.scale * self.law.quantile(confidence, 1)
@@ -33,11 +39,10 @@ class OutsideCount:
 def count_outside(search: NoisySearch, counts: Counts) -> OutsideCount:
     """The noisy number of records in the second of two cells, for the strength of the search.
 
-    The search compares F, the records inside, with a public target, and may show by how much F
-    exceeds it, with its noise: so F itself is known up to that noise, and n − F with it.
+    The search compares F, the records inside, with N − ½, and may show by how much F exceeds that,
+    with its noise: so N − F is known up to that noise. N, which may be secret, is not needed.
     """
-    n = int(counts.sum())
-    walk = search.start(n, rank=1)
+    walk = search.start(int(counts.sum()), above=0)
     walk.descend(0, np.asarray(counts, np.int64), 1)
     (comparison,) = walk.comparisons
-    return OutsideCount(n - (comparison.excess + 0.5), search.law, search.noise_unit)
+    return OutsideCount(0.5 - comparison.excess, search.law, search.noise_unit)

@@ -84,11 +84,28 @@ class RankChoice:
         reach = math.log(max(self.cells - 1, 1) / (1 - level)) / rate
         return max(0, math.ceil(reach * (1 + 1e-12)) - 1)
 
-    def find(self, counts: NDArray[np.int64], rank: int, *, words: Words = system_words) -> int:
-        """The cell drawn, given exact counts of all cells; `words` replaces entropy in tests."""
+    def find(
+        self,
+        counts: NDArray[np.int64],
+        rank: int | None = None,
+        *,
+        above: int | None = None,
+        words: Words = system_words,
+    ) -> int:
+        """The cell drawn, given exact counts of all cells; `words` replaces entropy in tests.
+
+        `rank` is counted from 1 at the bottom; `above` says instead how many records are to lie
+        above the one sought, so that the rank is N − above with N secret or not.
+        """
         if len(counts) != self.cells:
             raise InvalidInput(f"counts must have {self.cells} entries; got {len(counts)}.")
-        losses = rank_losses(counts, _check.count("rank", rank))
+        if (rank is None) == (above is None):
+            raise InvalidInput("a choice needs exactly one of rank and above.")
+        if above is None:
+            sought = _check.count("rank", rank)
+        else:
+            sought = int(counts.sum()) - _check.count("above", above, least=0)
+        losses = rank_losses(counts, sought)
         return draw([self.multiplier * loss for loss in losses], FRACTION_BITS, words)
 
     def to_dict(self) -> dict[str, Any]:

@@ -33,10 +33,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains import Ball
+from muhat.domains import Ball, Domain
 from muhat.mechanisms.last_radius import EDGES, Places
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.outside_count import OutsideCount, count_outside
+from muhat.mechanisms.ratio_mean import Shell, ratio_mean
 from muhat.mechanisms.recentring_schedule import (
     ASIDE_SHARE,
     CLOSE,
@@ -121,9 +122,14 @@ class Recentring:
             schedule.finder(2, last.each_share)
             schedule.finder(len(last.near_places(0)), last.near_share)
         schedule.search(2, schedule.outside_share)
-        ball = around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
         for share in (schedule.crude_share, schedule.least_final_share):
-            schedule.recipe_in(ball, share, schedule.weights)
+            schedule.recipe_in(self.largest_ball, share, schedule.weights)
+
+    @property
+    def largest_ball(self) -> Domain:
+        """No step looks farther out."""
+        schedule = self.schedule
+        return around(np.zeros(schedule.dim), schedule.largest_radius, schedule.weights)
 
     def admit(self, source: Source) -> None:
         """Every source will do."""
@@ -137,19 +143,19 @@ class Recentring:
         return self.schedule.to_dict()
 
 
-def recentred_mean(schedule: Schedule, reader: Reader) -> Learnt:
-    """Carry the chain out."""
+def recentred_mean(schedule: Schedule, reader: Reader, *, counted: bool = False) -> Learnt:
+    """Carry the chain out; `counted`: the records are noisily counted with the mean."""
     if schedule.is_hopeless:
         default = Step("the public default", Fraction(1), 0.0)
         return Learnt(np.zeros(schedule.dim), None, None, (default,))
-    chain = _Chain(schedule, reader)
+    chain = _Chain(schedule, reader, counted)
     found = chain.learn()
     outer = chain.outer(found)
     moved = chain.aside(found, outer)
     ball = moved or _Around(found.center, outer, found.counts)
     outside = chain.outside(ball)
     mean = chain.whole_mean(ball) if moved else chain.mean(found, outer)
-    return replace(mean, outside=outside)
+    return mean if mean.failure else replace(mean, outside=outside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,9 +170,10 @@ class _Around:
 class _Chain:
     """The chain under way: every choice follows from public numbers and outputs so far."""
 
-    def __init__(self, schedule: Schedule, reader: Reader) -> None:
+    def __init__(self, schedule: Schedule, reader: Reader, counted: bool) -> None:
         self._schedule = schedule
         self._steps = Steps(schedule, reader)
+        self._counted = counted
 
     def learn(self) -> _Around:
         """A centre, and a radius that most records have around it."""
@@ -248,7 +255,7 @@ class _Chain:
         share = schedule.outside_share
         steps.transcript.charge(share)
         inside = int(ball.counts[: ball.place + 1].sum())
-        split = np.array([inside, schedule.n - inside])
+        split = np.array([inside, int(ball.counts.sum()) - inside])
         found = count_outside(schedule.search(2, share), split)
         steps.transcript.steps.append(Step("outside", share, float(schedule.edges[ball.place])))
         return found
@@ -256,6 +263,10 @@ class _Chain:
     def whole_mean(self, ball: _Around) -> Learnt:
         """The mean of the records clipped to a ball."""
         steps, radius = self._steps, float(self._schedule.edges[ball.place])
+        if self._counted:
+            ratio = steps.ratio("mean", ball.center, radius, 1 - steps.spent)
+            domain = around(ball.center, radius, self._schedule.weights)
+            return ratio_mean(ratio, domain, tuple(steps.transcript.steps))
         value, noise, domain = steps.mean("mean", ball.center, radius, 1 - steps.spent)
         return Learnt(value, noise, domain, tuple(steps.transcript.steps))
 
@@ -267,9 +278,14 @@ class _Chain:
         if share is None:
             return self.whole_mean(_Around(center, outer, found.counts))
         shell, scale = self._shell("shell", center, float(inner), float(last), share)
+        ball = around(center, float(last), schedule.weights)
+        if self._counted:
+            ratio = steps.ratio("mean", center, float(inner), 1 - steps.spent)
+            units = schedule.n / schedule.weights
+            beyond = Shell(shell * units, shrunk(shell, scale) * units, scale * units)
+            return ratio_mean(ratio, ball, tuple(steps.transcript.steps), beyond)
         value, noise, _ = steps.mean("mean", center, float(inner), 1 - steps.spent)
         whole = together(noise, scale / schedule.weights)
-        ball = around(center, float(last), schedule.weights)
         return Learnt(
             value + shrunk(shell, scale) / schedule.weights,
             whole,
@@ -338,9 +354,9 @@ class _Chain:
         steps.transcript.charge(share)
         up_to = np.cumsum(counts)[places]
         # Records beyond the last place count there: all of them are in some cell.
-        up_to[-1] = schedule.n
+        up_to[-1] = counts.sum()
         merged = np.diff(up_to, prepend=0)
-        cell = schedule.finder(len(places), share).find(merged, schedule.n - above)
+        cell = schedule.finder(len(places), share).find(merged, above=above)
         place = int(places[cell])
         steps.transcript.steps.append(Step(name, share, float(schedule.edges[place])))
         return place

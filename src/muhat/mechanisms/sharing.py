@@ -22,6 +22,7 @@ from muhat.mechanisms.body import Body
 from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.mechanisms.recorded_query import recorded_sum
 from muhat.noise.law import LAWS
 
 Floats = NDArray[np.float64]
@@ -118,6 +119,11 @@ class Sharing:
         body = Body.of(ball, 2.0, weights, protection.neighbors)
         mechanism = ellipsoid_norm if self.pure else gaussian
         return mechanism(body, 2.0, weights, protection)
+
+    def recorded_in(self, ball: Domain, share: Fraction) -> Recipe:
+        """As `recipe_in`, with the noisy number of the records, some of which may be missing."""
+        protection = self.protect(share)
+        return recorded_sum(Body.of(ball, 2.0, self.weights, protection.neighbors), protection)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for a plan's digest."""

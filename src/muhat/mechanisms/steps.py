@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from muhat.domains import Domain
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged
+from muhat.mechanisms.ratio import Ratio
 from muhat.mechanisms.sharing import Floats, Sharing, around
 from muhat.noise.spread import Spread
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 class Reader(Protocol):
     """Passes over the records; what they return is data, never to be shown."""
+
+    rows: int
 
     def distance_counts(self, center: Floats, edges: Floats) -> Sequence[int]:
         """How many records have their distance from the centre in each cell."""
@@ -107,13 +110,39 @@ class Steps:
         spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
         return recipe.center + recipe.to_domain(noisy), spread.shrunk(sharing.n), ball
 
+    def ratio(self, name: str, center: Floats, radius: float, share: Fraction) -> Ratio:
+        """The noisy sum of the records clipped to a ball, seen from its centre, and their number.
+
+        For records of which some may be missing.
+        """
+        self.transcript.charge(share)
+        ball = around(center, radius, self.sharing.weights)
+        recipe = self.sharing.recorded_in(ball, share)
+        lattice = recipe.query.lattice
+        assert lattice is not None
+        *sums, number = recipe.run(self.reader.sums(lattice), self.reader.rows)
+        self.transcript.steps.append(Step(name, share, radius))
+        return Ratio(
+            recipe.to_domain(sums),
+            np.array([float(number)]),
+            recipe.sum_spread,
+            recipe.row_scales[-1:],
+            -ball.half_widths,
+            ball.half_widths,
+            np.zeros(len(center)),
+        )
+
 
 class SourceReader:
-    """Passes over a source; the number of rows must be the same in each."""
+    """Passes over a source; the number of rows must be the same in each.
 
-    def __init__(self, source: Source, sharing: Sharing) -> None:
+    `rows` is that number, of which nothing may be shown if it is not the sharing's n.
+    """
+
+    def __init__(self, source: Source, sharing: Sharing, rows: int | None = None) -> None:
         self._source = source
         self._sharing = sharing
+        self.rows = sharing.n if rows is None else rows
 
     def distance_counts(self, center: Floats, edges: Floats) -> list[int]:
         """How many records have their distance from the centre in each cell."""
@@ -145,7 +174,7 @@ class SourceReader:
 
         sharing = self._sharing
         preparation = Preparation(sharing.dim, sharing.magnitude, fill=values)
-        return SourceReader(PreparedSource(self._source, preparation), sharing)
+        return SourceReader(PreparedSource(self._source, preparation), sharing, self.rows)
 
     def _frame(self, center: Floats) -> Frame:
         from muhat.data.distances import Frame
@@ -153,5 +182,5 @@ class SourceReader:
         return Frame(center, self._sharing.weights, self._sharing.magnitude)
 
     def _check_rows(self, rows: int) -> None:
-        if rows != self._sharing.n:
+        if rows != self.rows:
             raise DataChanged("the number of rows changed between two passes.")

@@ -101,15 +101,7 @@ class UnknownNumber:
         If there are fewer records (which `draw` never asks for), the public `filler` stands in:
         it makes the whole a private function of the records for every number.
         """
-        rows = len(records)
-        chosen = _random_order(max(rows, number), source)[:number]
-        if rows >= number:
-            return np.asarray(records[chosen])
-        present = chosen < rows
-        part = np.empty((number, *records.shape[1:]), records.dtype)
-        part[present] = records[chosen[present]]
-        part[~present] = filler
-        return part
+        return random_part(records, number, filler, source)
 
     def select(
         self, records: Records, filler: ArrayLike, source: Words = system_words
@@ -144,6 +136,24 @@ class UnknownNumber:
             "n0": self.n0,
             "margin": self.margin,
         }
+
+
+def random_part(
+    records: Records, number: int, filler: ArrayLike, source: Words = system_words
+) -> Records:
+    """`number` of the records, of shape (n,) or (n, d), uniformly, in random order.
+
+    If there are fewer, the public `filler` stands in.
+    """
+    rows = len(records)
+    chosen = _random_order(max(rows, number), source)[:number]
+    if rows >= number:
+        return np.asarray(records[chosen])
+    present = chosen < rows
+    part = np.empty((number, *records.shape[1:]), records.dtype)
+    part[present] = records[chosen[present]]
+    part[~present] = filler
+    return part
 
 
 def _random_order(size: int, source: Words) -> NDArray[np.intp]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
@@ -13,11 +15,23 @@ from muhat.bounds.trilemma import trilemma
 from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
 from muhat.mechanisms.padded import PaddedMean
+from muhat.mechanisms.recorded_number import FAILURE, RecordedNumber
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
+from muhat.planning.low_bias_recorded import RecordedMean
 from muhat.planning.low_bias_wish import Floats, Wish, checked_wish, largest_biases
+from muhat.planning.reals_rule import missing_line
 from muhat.privacy import Privacy
+
+INTERVAL = "the middle of that interval"
+"""What a missing value counts as, unless it is left out."""
+
+DRAWN = (
+    "as many complete records as there surely are, but for a chance of "
+    f"{FAILURE:g}, are drawn at random and averaged; bias and error are those for so many"
+)
+"""What is said where missing values are left out."""
 
 CLIPPED = ("clipped-laplace", "clipped-normal")
 SYMMETRIC = ("symmetric", "karwa-vadhan")
@@ -31,6 +45,7 @@ def plan_low_bias_mean(
     privacy: Privacy,
     weights: ArrayLike | Mapping[str, float] | None,
     contributions: int,
+    missing: str,
     mechanism: str | None,
     max_bias: ArrayLike | None,
     max_error: float | None,
@@ -44,6 +59,17 @@ def plan_low_bias_mean(
     Of the mechanisms with a bias of at most `max_bias` the one with the least predicted error is
     taken, and the others become its alternatives; without `max_bias` the bias is chosen too.
     """
+    if missing == "drop":
+        options: dict[str, Any] = {
+            "weights": weights,
+            "contributions": contributions,
+            "mechanism": mechanism,
+            "max_bias": max_bias,
+            "moment": moment,
+            "symmetric": symmetric,
+            "unbiased": unbiased,
+        }
+        return _of_recorded(domain, n, privacy, options, max_error=max_error, insist=insist)
     bias = None if max_bias is None else largest_biases(max_bias, domain.dim)
     symmetric = symmetric or mechanism == "symmetric"
     unbiased = unbiased or (bias is not None and not bias.any())
@@ -64,7 +90,8 @@ def plan_low_bias_mean(
         contributions=wish.contributions,
         moment=wish.moment,
         method=best,
-        assumptions=_assumptions(wish, best),
+        assumptions=_assumptions(wish, best, missing),
+        missing=missing,
         alternatives=tuple(map(Alternative.of, ranked[1:])),
         curve=wish.reached,
     )
@@ -75,6 +102,52 @@ def plan_low_bias_mean(
             + _width_hint(best)
         )
     return plan
+
+
+def _of_recorded(
+    domain: Reals,
+    n: int,
+    privacy: Privacy,
+    options: dict[str, Any],
+    *,
+    max_error: float | None,
+    insist: bool,
+) -> LowBiasPlan:
+    """Count the complete records first; the plan for all n is the one if nothing is missing."""
+    contributions = _check.count("contributions", options["contributions"])
+    number = RecordedNumber.of(privacy, _check.count("n", n), contributions)
+
+    def plan_for(records: int, **more: Any) -> LowBiasPlan:
+        return plan_low_bias_mean(
+            domain, n=records, privacy=number.rest, missing="none", **options, **more
+        )
+
+    def method_for(records: int) -> LowBiasMethod:
+        # No warning may speak of how many records there are.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return plan_for(records, max_error=None, insist=insist).method
+
+    complete = plan_for(n, max_error=max_error, insist=insist)
+    lines = list(complete.assumptions)
+    symmetric = complete.method.assumes_symmetry
+    bias = _largest(complete.method)
+    lines[0] = bias_line(
+        complete.moment,
+        bias,
+        symmetric=symmetric,
+        records="complete records",
+        proviso=" if nothing is missing",
+    )
+    declared = lines.index(missing_line("none", domain.dim, INTERVAL))
+    lines[declared] = missing_line("drop", domain.dim, INTERVAL)
+    return replace(
+        complete,
+        privacy=privacy,
+        method=RecordedMean(complete.method, number, privacy, method_for),
+        missing="drop",
+        assumptions=(*lines, DRAWN),
+    )
 
 
 def _width_hint(method: LowBiasMethod) -> str:
@@ -217,12 +290,12 @@ def _refuse_too_few(method: SymmetricMethod, n: int, insist: bool) -> None:
     )
 
 
-def _assumptions(wish: Wish, method: LowBiasMethod) -> tuple[str, ...]:
+def _assumptions(wish: Wish, method: LowBiasMethod, missing: str) -> tuple[str, ...]:
     records = "one record" if wish.contributions == 1 else f"{wish.contributions} records"
     lines = [
         bias_line(wish.moment, _largest(method), symmetric=method.assumes_symmetry),
         "errors and intervals are about the records clipped to an interval",
-        "a missing or non-finite value counts as the middle of that interval",
+        missing_line(missing, wish.domain.dim, INTERVAL),
         f"n = {wish.n} is public",
         f"a person contributes at most {records}",
         "the moment, the magnitude and the bias were chosen without looking at the data",

@@ -54,4 +54,6 @@ def plan_notes(plan: LowBiasPlan) -> list[str]:
     notes = [] if plan.trilemma is None else [plan.trilemma.sentence()]
     if plan.method.assumes_symmetry:
         notes = [f"If symmetry is not assumed: {note[0].lower()}{note[1:]}" for note in notes]
+    if plan.missing == "drop":
+        notes.insert(0, "Bias and errors are those if nothing is missing.")
     return [*notes, "Assumed: " + "; ".join(plan.assumptions) + "."]

@@ -103,13 +103,15 @@ def class_of(domain: Reals, moment: Moment) -> dict[str, float]:
     return {"moment_order": moment.order, "scale": scale, "interval": interval}
 
 
-def bias_line(moment: Moment, bias: float, *, symmetric: bool) -> str:
+def bias_line(
+    moment: Moment, bias: float, *, symmetric: bool, records: str = "records", proviso: str = ""
+) -> str:
     """What is assumed of the records, and what follows, in a sentence."""
     shape = ", it is symmetric about its mean" if symmetric else ""
     what = f"at most {_rounded_up(bias)}" if math.isfinite(bias) else "unknown with so few records"
     return (
-        f"if {moment.describe()}{shape} and the records are independent draws, the bias is "
-        f"{what}; no data can verify that"
+        f"if {moment.describe()}{shape} and the {records} are independent draws, the bias is "
+        f"{what}{proviso}; no data can verify that"
     )
 
 

@@ -138,6 +138,7 @@ class LowBiasPlan(RealsPlan):
             "schema": "muhat.planning.low_bias/1",
             "domain": self.domain.to_dict(),
             "privacy": privacy.to_dict(self.privacy),
+            "missing": self.missing,
             "method": {"name": self.mechanism, **self.method.to_dict()},
         }
         return digest_of(fields)

@@ -26,6 +26,7 @@ from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
 from muhat.planning.reals_checks import check_low_bias, check_unbounded
+from muhat.planning.reals_rule import reals_rule
 from muhat.planning.smooth import SmoothPlan, plan_smooth_mean
 from muhat.planning.task import (
     NamedBounds,
@@ -122,12 +123,14 @@ def plan_mean(  # type: ignore[misc]
             "mechanism": mechanism,
             "insist": insist,
         }
+        rule = reals_rule(missing, mechanism)
+        # With a secret n records are left out before they are counted: the others are complete.
+        options["missing"] = "none" if n is None and rule == "drop" else rule
         asked = any(each is not None and each is not False for each in low_bias.values())
         if asked or mechanism in LOW_BIAS_MECHANISMS:
             check_low_bias(
                 n,
                 neighbors=neighbors,
-                missing=missing,
                 clip=clip,
                 p=p,
                 faithful=faithful,
@@ -138,7 +141,6 @@ def plan_mean(  # type: ignore[misc]
             check_unbounded(
                 n,
                 neighbors=neighbors,
-                missing=missing,
                 mechanism=mechanism,
                 clip=clip,
                 faithful=faithful,
@@ -148,7 +150,7 @@ def plan_mean(  # type: ignore[misc]
                 plan_unbounded_mean, domain, p=p, faithful=faithful, scale=scale, **options
             )
         if n is None:
-            return plan_for_unknown_number(domain, privacy, n_min, contributions, make)
+            return plan_for_unknown_number(domain, privacy, n_min, contributions, make, rule)
         if n_min is not None:
             raise InvalidInput("n_min is for a secret n; leave it out.")
         plan: UnboundedPlan | LowBiasPlan = make(n=n, privacy=privacy)

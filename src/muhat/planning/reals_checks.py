@@ -5,25 +5,21 @@ from __future__ import annotations
 from muhat import _check
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
+from muhat.planning.reals_rule import PAPERS
 from muhat.planning.task import relation_of
 from muhat.privacy import Neighbors
-
-PAPERS = ("clipped", "shifted-clipped", "statistical")
-"""Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
 
 
 def check_unbounded(
     n: int | None,
     *,
     neighbors: Neighbors | str | None,
-    missing: str | None,
     mechanism: str | None,
     clip: Domain | None,
     faithful: bool,
     scale: tuple[float, float] | None,
 ) -> None:
     """Refuse what the mean of records in Reals has no use for."""
-    _check.one_of("missing in Reals", missing or "center", ["center"])
     if n is not None:
         relation_of(n, neighbors)
     if clip is not None:
@@ -43,14 +39,12 @@ def check_low_bias(
     n: int | None,
     *,
     neighbors: Neighbors | str | None,
-    missing: str | None,
     clip: Domain | None,
     p: float,
     faithful: bool,
     scale: tuple[float, float] | None,
 ) -> None:
     """Refuse what a mean of bounded bias has no use for."""
-    _check.one_of("missing in Reals", missing or "center", ["center"])
     relation_of(n, neighbors)
     if clip is not None or faithful or scale is not None:
         raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")

@@ -31,10 +31,10 @@ class RealsPlan(ABC):
     contributions: int
     method: Method | LowBiasMethod
     assumptions: tuple[str, ...]
+    missing: str = "center"
 
     statistic = "mean"
     neighbors = Neighbors.SUBSTITUTE
-    missing = "center"
     columns = None
 
     @property

@@ -18,6 +18,7 @@ from muhat.planning.low_bias_columns import by_column
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
+from muhat.planning.reals_rule import reals_rule
 from muhat.planning.task import NamedBounds, as_domain, in_order
 from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.group_release import GroupRelease
@@ -233,6 +234,8 @@ def _unbounded(
 ) -> Release:
     check_promise(options["privacy"])
     options |= by_column(columns, moment=options["moment"], max_bias=options["max_bias"])
+    wanted, named = options["missing"], columns is not None
+    options["missing"] = reals_rule(wanted, options["mechanism"], named=named)
     account = as_ledger(ledger)
     n = number_for(n, options["neighbors"], account)
     if n is not COUNTED:
@@ -242,6 +245,9 @@ def _unbounded(
     trial = _try_out(domain, {**options, "insist": True, "max_error": None})
     approval = approved(account, trial.privacy, trial.neighbors, trial.contributions)
     source = unbounded_execution.open_records(domain, data, columns)
+    if wanted is None and source.complete:
+        # The schema says so itself, whatever the values are.
+        options["missing"] = "none"
     rows = source.rows()
     if rows == 0:
         raise InvalidInput("the data have no rows, so there is no mean to release.")

@@ -103,6 +103,7 @@ class UnboundedPlan(RealsPlan):
             "schema": "muhat.planning.unbounded/1",
             "domain": self.domain.to_dict(),
             "privacy": privacy.to_dict(self.privacy),
+            "missing": self.missing,
             "p": str(self.p),
             "method": {"name": self.mechanism, **self.method.to_dict()},
         }
@@ -160,6 +161,7 @@ def plan_unbounded_mean(
     p: float = 2,
     weights: ArrayLike | Mapping[str, float] | None = None,
     contributions: int = 1,
+    missing: str = "center",
     insist: bool = False,
     mechanism: str | None = None,
     faithful: bool = False,
@@ -167,8 +169,8 @@ def plan_unbounded_mean(
 ) -> UnboundedPlan:
     """Plan the mean of records that nobody has bounded.
 
-    `insist` makes a plan for fewer records than the steps need, too. `mechanism`, `faithful` and
-    `scale` are those of `plan_mean`.
+    `insist` makes a plan for fewer records than the steps need, too. `missing`, `mechanism`,
+    `faithful` and `scale` are those of `plan_mean`.
     """
     if domain.magnitude is None:
         raise InvalidInput(
@@ -185,7 +187,7 @@ def plan_unbounded_mean(
     contributions = _check.count("contributions", contributions)
     protection = Protection.of(privacy, Neighbors.SUBSTITUTE, contributions)
     sharing = Sharing(domain.magnitude, scales, n, protection)
-    method, said = make_method(mechanism, sharing, faithful=faithful, scale=scale)
+    method, said = make_method(mechanism, sharing, rule=missing, faithful=faithful, scale=scale)
     method.check()
     plan = UnboundedPlan(
         domain=domain,
@@ -196,6 +198,7 @@ def plan_unbounded_mean(
         contributions=contributions,
         method=method,
         assumptions=(*said, *_assumptions(n, contributions)),
+        missing=missing,
     )
     if method.is_enough:
         return plan

@@ -55,7 +55,9 @@ def plan_errors(plan: UnboundedPlan) -> list[list[str]]:
 def plan_notes(plan: UnboundedPlan) -> list[str]:
     """What the promise and the errors rest on."""
     chance, ratio = in_neighbor(plan.privacy), plan.instance_ratio
+    complete = ["Errors are those if nothing is missing."] if plan.missing == "drop" else []
     return [
+        *complete,
         f"Every such mean errs by half of the records' diameter over n or more with a probability "
         f"of at least {chance:.2g}, on these records or on neighbours inside them (Huang, Liang "
         f"and Yi); the error of this plan is about {significant(ratio)} times that.",

@@ -6,12 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import Approval, charged
 from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.ratio import Ratio
 from muhat.planning.execution import note_of
 from muhat.release.outside import CONFIDENCE, Outside
+from muhat.release.recorded import Recorded
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -43,7 +47,8 @@ def carry_out(plan: RealsPlan, source: Source, approval: Approval | None) -> Rel
     digest, note = plan.digest, note_of(plan.statistic, source.columns)
     head = charged(approval, digest, note)
     found = plan.method.run(source)
-    return released(plan, source, found, head, (*plan.assumptions, transcript(found)))
+    averaged = None if found.part is None else found.part.averaged
+    return released(plan, source, found, head, (*plan.assumptions, transcript(found)), averaged)
 
 
 def released(
@@ -70,10 +75,12 @@ def released(
         assumptions=assumptions,
         plan_digest=plan.digest,
         ledger_head=head,
-        bias=None if found.failure else plan.bias,
+        bias=None if found.failure else _bias(plan, found),
         unshrunk=found.unshrunk,
         outside=_outside(found, plan.n if averaged is None else averaged),
         averaged=averaged,
+        missing=plan.missing,
+        recorded=_recorded(found),
         moment_error=found.error,
         rmse=None if found.rmse is None or not math.isfinite(found.rmse) else found.rmse,
         failure=found.failure,
@@ -81,8 +88,30 @@ def released(
 
 
 def _outside(found: Learnt, n: int | None) -> Outside | None:
-    count = found.outside
-    return None if count is None else Outside.of(count.value, count.half_width(CONFIDENCE), n)
+    count, noise = found.outside, found.noise
+    if count is None:
+        return None
+    if isinstance(noise, Ratio):
+        n = max(round(float(noise.count[0])), 0)
+    half_width = count.half_width(CONFIDENCE)
+    return Outside.of(count.value, half_width, n, noisy=isinstance(noise, Ratio))
+
+
+def _recorded(found: Learnt) -> Recorded | None:
+    """How many complete records there are, where some may be missing."""
+    if isinstance(found.noise, Ratio):
+        return Recorded(found.noise.count, found.noise.count_error)
+    part = found.part
+    if part is None:
+        return None
+    return Recorded(np.array([part.number]), np.array([part.standard_error]))
+
+
+def _bias(plan: RealsPlan | UnknownNumberPlan, found: Learnt) -> float | None:
+    """The plan's bound on the bias, or that for as many records as were averaged."""
+    if found.part is None:
+        return plan.bias
+    return found.part.bias if math.isfinite(found.part.bias) else None
 
 
 def transcript(found: Learnt) -> str:

@@ -9,7 +9,9 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.learning import Method
 from muhat.mechanisms.recentring import Recentring
 from muhat.mechanisms.recentring_schedule import Schedule
+from muhat.mechanisms.recorded_recentring import RecordedRecentring
 from muhat.mechanisms.sharing import Sharing
+from muhat.planning.reals_rule import missing_line
 
 if TYPE_CHECKING:
     from muhat.mechanisms.clipped import Clipped
@@ -17,14 +19,15 @@ if TYPE_CHECKING:
 
 
 def make_method(
-    mechanism: str | None, sharing: Sharing, *, faithful: bool, scale: Any
+    mechanism: str | None, sharing: Sharing, *, rule: str, faithful: bool, scale: Any
 ) -> tuple[Method, tuple[str, ...]]:
-    """The method of this name, and what is assumed because of it."""
+    """The method of this name under a rule for missing values, and what is assumed of it."""
     beyond = f"values beyond ±{sharing.magnitude:g} are clipped to that"
-    missing = "a missing or non-finite value counts as the centre that is found"
+    missing = missing_line(rule, sharing.dim, "the centre that is found")
     if mechanism in (None, "recentring"):
         fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection)
         schedule = Schedule(*fields)
+        method = RecordedRecentring(sharing) if rule == "drop" else Recentring(schedule)
         finest = (
             f"no radius below {schedule.edges[0]:.2g} is looked for; records that lie closer "
             "together need a smaller magnitude"
@@ -33,12 +36,12 @@ def make_method(
             "in the value, not in its interval, what lies beyond an inner radius may count with a "
             "smaller weight, if it is noise"
         )
-        return Recentring(schedule), (beyond, missing, finest, shell)
+        return method, (beyond, missing, finest, shell)
     assert mechanism is not None
     _refuse_unsuited(mechanism, sharing, faithful)
-    method = _of_paper(mechanism, sharing, faithful, scale)
+    estimator = _of_paper(mechanism, sharing, faithful, scale)
     said = () if faithful or mechanism == "statistical" else (beyond, missing)
-    return method, (*said, *method.assumptions)
+    return estimator, (*said, *estimator.assumptions)
 
 
 def _of_paper(

@@ -1,6 +1,7 @@
 """A plan for mechanisms that must know the number of records, when that is secret.
 
-Half of the promise hides the number: a part of the records of a noisy size N is drawn at random.
+Half of the promise hides the number: a part of the records of a noisy size N is drawn at random, of
+those without missing values if they are left out.
 The other half is the plan's for N records. N is released with the value, and the error for it;
 nothing else that is said depends on how many records there were.
 """
@@ -31,6 +32,7 @@ from muhat.planning.digest import digest_of
 from muhat.planning.execution import note_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan
+from muhat.planning.reals_rule import missing_line, require_to_draw
 from muhat.planning.unbounded import UnboundedPlan
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -60,11 +62,11 @@ class UnknownNumberPlan:
     inner: Inner
     plan_for: Callable[[int], Inner]
     bias: float | None
+    missing: str
     assumptions: tuple[str, ...]
 
     statistic = "mean"
     neighbors = Neighbors.ADD_REMOVE
-    missing = "center"
     n = columns = certificate = None
     expected_error = expected_error_method = standard_error = covariance = None
     """None: they depend on the secret number of records. See `error_at`."""
@@ -118,6 +120,7 @@ class UnknownNumberPlan:
             "schema": "muhat.planning.unknown_number/1",
             "privacy": privacy.to_dict(self.privacy),
             "number": self.number.to_dict(),
+            "missing": self.missing,
             "inner": self.inner.digest,
         }
         return digest_of(fields)
@@ -134,6 +137,7 @@ class UnknownNumberPlan:
             "n": None,
             "n_min": self.n_min,
             "margin": self.number.margin,
+            "missing": self.missing,
             "domain": self.domain.to_dict(),
             "inner": self.inner.to_dict(),
             "bias": self.bias,
@@ -161,6 +165,8 @@ class UnknownNumberPlan:
         approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
         source = open_records(self.domain, data, columns)
         require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
+        if self.missing == "drop":
+            require_to_draw(source)
         note = note_of(self.statistic, source.columns)
         head = charged(approval, self.digest, note)
         found, averaged = self._run(source)
@@ -185,7 +191,10 @@ class UnknownNumberPlan:
         if isinstance(source, Splits):
             left_out = self.number.left_out(source.rows())
             return None if left_out is None else source.without(left_out)
-        chosen = self.number.select(gathered(source), np.nan)
+        records = gathered(source)
+        if self.missing == "drop":
+            records = records[~np.isnan(records).any(axis=1)]
+        chosen = self.number.select(records, np.nan)
         return None if chosen is None else open_source(chosen, None, self.dim)
 
     def assuming(self, *sentences: str) -> UnknownNumberPlan:
@@ -221,8 +230,13 @@ def plan_for_unknown_number(
     n_min: int | None,
     contributions: int,
     make: Callable[..., Inner],
+    missing: str,
 ) -> UnknownNumberPlan:
-    """Hide the number of records from a plan that needs it; `make` plans for n and a promise."""
+    """Hide the number of records from a plan that needs it; `make` plans for n and a promise.
+
+    Where records with a missing value are left out, they are so before they are counted: what
+    `make` plans for is complete.
+    """
     if not promise.spends_delta or n_min is None:
         raise InvalidInput(
             "n must be public for records in Reals, or hidden at a cost: give n, or with "
@@ -244,7 +258,8 @@ def plan_for_unknown_number(
         # More than enough records are enough: whatever could be refused was refused for n_min.
         plan_for=_maker(make, inner, half),
         bias=_largest_bias(inner),
-        assumptions=_assumptions(inner),
+        missing=missing,
+        assumptions=_assumptions(inner, missing),
     )
 
 
@@ -272,14 +287,18 @@ def _largest_bias(inner: Inner) -> float | None:
     return inner.bias + float(inner.method.with_records(MOST_RECORDS).biases.max())
 
 
-def _assumptions(inner: Inner) -> tuple[str, ...]:
+def _assumptions(inner: Inner, missing: str) -> tuple[str, ...]:
     """Those of the plan for n_min records, but for what is true of n_min only."""
     first = "n is secret; at least the public n_min records are averaged or no value comes out"
     lines = [line for line in inner.assumptions if not line.startswith("n = ")]
+    if missing == "drop":
+        lines = [line for line in lines if not line.startswith("nothing is missing")]
+        lines.append(missing_line(missing, inner.dim, ""))
     if isinstance(inner, LowBiasPlan):
         bias, symmetric = _largest_bias(inner), inner.method.assumes_symmetry
         bias = math.inf if bias is None else bias
-        lines[0] = bias_line(inner.moment, bias, symmetric=symmetric)
+        records = "complete records" if missing == "drop" else "records"
+        lines[0] = bias_line(inner.moment, bias, symmetric=symmetric, records=records)
         if symmetric:
             lines.insert(1, f"there are at most 2^{MOST_RECORDS.bit_length() - 1} records")
     return (first, *lines)

@@ -151,14 +151,14 @@ def missing_lines(release: Release) -> list[str]:
     """What became of missing values, and how many records there were if that was secret."""
     recorded, by_column = release.recorded, _counts_columns(release)
     rule = "records" if release.missing == "drop" and not by_column else release.missing
-    # Of a set that was found, `_learnt_lines` says it in its own words.
-    rule = None if rule == "center" and _is_about_a_learnt_set(release) else rule
+    # Of a set that was found, `_learnt_lines` and `assumed_lines` say it in their own words.
+    rule = None if rule == "center" and release.domain_is_learnt else rule
     lines = [MISSING[rule].format(release.statistic)] if rule else []
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
-        lines.append(
-            f"Records: about {rounded(count, 10 * error)} (standard error {significant(error)})."
-        )
+        which = "Complete records" if release.missing == "drop" else "Records"
+        number = rounded(count, 10 * error)
+        lines.append(f"{which}: about {number} (standard error {significant(error)}).")
     if release.empty.any():
         lines.append(
             f"{NOTHING.capitalize()}: their noisy number cannot be told from 0. Are these columns "
@@ -181,8 +181,11 @@ def _learnt_lines(release: Release) -> list[str]:
         "How many records lie outside is not known; what they add is not in the interval."
         if release.outside is None
         else release.outside.describe(),
-        "A missing value counts as the centre that was found: if many are, the value is biased.",
     ]
+    if release.missing in (None, "center"):
+        lines.append(
+            "A missing value counts as the centre that was found: if many are, the value is biased."
+        )
     if release.unshrunk is not None:
         lines.append(
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "

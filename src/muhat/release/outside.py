@@ -26,7 +26,7 @@ class Outside:
     """From `lower` to `upper` of so many records lie outside, with a confidence of 95 %.
 
     `value` is the noisy count without bias, which may be below 0; `records` is how many there are,
-    None if that is secret and unknown.
+    `noisy` if that is known up to noise only, None if it is secret and unknown.
 
     >>> Outside.of(value=-3.0, half_width=15.0, records=10_000).describe()
     '0 to 12 of 10,000 records lie outside; what they add is not in the interval.'
@@ -36,6 +36,7 @@ class Outside:
     lower: float
     upper: float
     records: int | None
+    noisy: bool = False
 
     def __post_init__(self) -> None:
         for name in ("value", "lower", "upper"):
@@ -46,12 +47,14 @@ class Outside:
             raise InvalidInput("a count lies between two ends, of which none is below 0.")
 
     @classmethod
-    def of(cls, value: float, half_width: float, records: int | None) -> Outside:
+    def of(
+        cls, value: float, half_width: float, records: int | None, *, noisy: bool = False
+    ) -> Outside:
         """The ends around a count, as far as there are records."""
         lower, upper = max(value - half_width, 0.0), max(value + half_width, 0.0)
-        if records is not None:
+        if records is not None and not noisy:
             lower, upper = min(lower, float(records)), min(upper, float(records))
-        return cls(value, lower, upper, records)
+        return cls(value, lower, upper, records, noisy)
 
     @property
     def is_small(self) -> bool:
@@ -61,7 +64,8 @@ class Outside:
     def describe(self) -> str:
         """What to know about the interval, in a sentence."""
         ends = f"{math.floor(self.lower):,} to {math.ceil(self.upper):,}"
-        people = "records" if self.records is None else f"of {self.records:,} records"
+        about = "about " * self.noisy
+        people = "records" if self.records is None else f"of {about}{self.records:,} records"
         if self.is_small:
             return f"{ends} {people} lie outside; what they add is not in the interval."
         return (
@@ -78,9 +82,11 @@ class Outside:
             "upper": self.upper,
             "records": self.records,
             "small": self.is_small,
+            **({"noisy": True} if self.noisy else {}),
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Outside:
         """What `to_dict` described."""
-        return cls(fields["value"], fields["lower"], fields["upper"], fields["records"])
+        noisy = bool(fields.get("noisy", False))
+        return cls(fields["value"], fields["lower"], fields["upper"], fields["records"], noisy)

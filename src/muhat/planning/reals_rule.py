@@ -1,0 +1,51 @@
+"""What becomes of missing values of records that nobody has bounded."""
+
+from __future__ import annotations
+
+from muhat import _check
+from muhat.data.base import PartitionedSource, Source
+from muhat.errors import InvalidInput
+
+PAPERS = ("clipped", "shifted-clipped", "statistical")
+"""Estimators for records in Reals as Huang, Liang and Yi (2021) have them."""
+
+DROPPED = {
+    True: "a missing or non-finite value is left out: the mean is that of the recorded values",
+    False: "records with a missing or non-finite value are left out",
+}
+"""What is said of "drop", of one column and of several: a ball needs every coordinate."""
+
+
+def reals_rule(missing: str | None, mechanism: str | None, *, named: bool = False) -> str:
+    """The rule: "drop" by default where columns are named, else "center".
+
+    The estimators of a paper are what they are, with a missing value at the centre.
+    """
+    if missing is None:
+        return "drop" if named and mechanism not in PAPERS else "center"
+    _check.one_of("missing", missing, ["drop", "center", "none"])
+    if missing == "drop" and mechanism in PAPERS:
+        raise InvalidInput(
+            f'{mechanism} is the estimator of a paper, for complete records: use missing="center" '
+            'or missing="none", or leave the mechanism out.'
+        )
+    return missing
+
+
+def missing_line(missing: str, dim: int, centre: str) -> str:
+    """The rule in a sentence; `centre` is what a missing value counts as, if it does."""
+    if missing == "drop":
+        return DROPPED[dim == 1]
+    if missing == "none":
+        return f"nothing is missing, as was declared; a value that is counts as {centre}"
+    return f"a missing or non-finite value counts as {centre}"
+
+
+def require_to_draw(source: Source) -> None:
+    """Refuse a source elsewhere: complete records are drawn at random, and never fetched."""
+    if not isinstance(source, PartitionedSource):
+        raise InvalidInput(
+            "data must be on this machine to leave missing values out here: some of the other "
+            'records are drawn at random. Use missing="none" if nothing is missing, or '
+            'missing="center".'
+        )
