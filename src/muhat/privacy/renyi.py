@@ -212,7 +212,7 @@ def renyi_epsilon(alpha: float, bound: float, delta: float) -> float:
             r = (power + apart) ** (1 / (order - 1))
             return (order - 1) * (r * (power + apart) - power * s) / (order * apart)
 
-        found = (ratio(_best(ratio)) * MARGIN).ln()
+        found = (ratio(_best(ratio, order)) * MARGIN).ln()
         if target * order >= 1:
             found = min(found, most + (1 - target).ln() + _TINY)
         return max(0.0, float_at_least(found))
@@ -243,7 +243,7 @@ def renyi_delta(alpha: float, bound: float, epsilon: float) -> float:
             power, r = s ** (order - 1), _beyond(turning, order, s)
             return _numerator(grown, order, s) / (order * (r ** (order - 1) - power))
 
-        least = float_at_least(value(_best(value)) * MARGIN)
+        least = float_at_least(value(_best(value, order)) * MARGIN)
         return min(1.0, max(LEAST_FLOAT, least))
 
 
@@ -271,10 +271,14 @@ def _beyond(turning: Decimal, order: Decimal, s: Decimal) -> Decimal:
     return x * (1 - 2 * _TINY)
 
 
-def _best(value: Callable[[Decimal], Decimal]) -> Decimal:
-    """The s in [0, 1] of the least value, nearly; every s is valid."""
+def _best(value: Callable[[Decimal], Decimal], order: Decimal) -> Decimal:
+    """The s in [0, 1] of the least value, nearly; every s is valid.
+
+    It is s^{α−1} that matters for large orders, so that is what is searched there.
+    """
+    root = 1 / max(Decimal(1), order - 1)
     low, high, part = Decimal(0), Decimal(1), Decimal("0.381966")
     for _ in range(40):
         left, right = low + part * (high - low), high - part * (high - low)
-        low, high = (low, right) if value(left) <= value(right) else (left, high)
-    return min((Decimal(0), (low + high) / 2, Decimal(1)), key=value)
+        low, high = (low, right) if value(left**root) <= value(right**root) else (left, high)
+    return min((Decimal(0), ((low + high) / 2) ** root, Decimal(1)), key=value)
