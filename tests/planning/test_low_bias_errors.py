@@ -259,7 +259,7 @@ def check_unknown(trials: int) -> None:
 
     class Wrapped:
         def run(self, source: Any) -> Any:
-            found, averaged = plan._run(source)
+            found, averaged = plan.averaged(source)
             assert averaged is not None
             assert plan.n_min <= averaged <= RECORDS
             return found

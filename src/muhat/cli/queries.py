@@ -111,8 +111,8 @@ def queries(
     With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.data.categories import categories_of
-    from muhat.ledger import approved
     from muhat.planning.queries import plan_queries
+    from muhat.planning.run import approve
     from muhat.privacy import Neighbors
 
     relation = Neighbors.ADD_REMOVE if ledger is None else ledger.neighbors
@@ -122,7 +122,7 @@ def queries(
         raise _undeclared(unknown)
     given = from_flags(promise)
     # Before anything is opened: which values occur is read off the data.
-    approved(ledger, given, neighbors, contributions)
+    approve(ledger, given, neighbors, contributions)
     target = None if out is None else _writable(out)
     with engine.opened(files) as data:
         declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}

@@ -303,7 +303,10 @@ class Ledger:
         )
 
 
-def as_ledger(value: Ledger | str | os.PathLike[str] | None) -> Ledger | None:
+LedgerLike = Ledger | str | os.PathLike[str] | None
+
+
+def as_ledger(value: LedgerLike) -> Ledger | None:
     """The ledger that a releasing call was given: an object, a path, or none."""
     if value is None or isinstance(value, Ledger):
         return value

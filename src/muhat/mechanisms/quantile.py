@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat import _check
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
@@ -50,6 +54,21 @@ class Answers:
 
     found: tuple[tuple[Found, ...], ...]
     recorded: tuple[float, ...] | None
+
+
+def rank_errors(
+    searches: Sequence[Sequence[NoisySearch]], confidence: float, *, simultaneous: bool
+) -> NDArray[np.int64]:
+    """How far ranks may be off, a row a fraction and a column a grid.
+
+    The errors of one column hold together, since its values are put in order and may be each
+    other's, so that it has one error; with `simultaneous` those of all columns do.
+    """
+    rows, columns = len(searches), len(searches[0])
+    level = _check.probability("confidence", confidence)
+    level **= 1 / (rows * (columns if simultaneous else 1))
+    errors = [[search.rank_error(level) for search in row] for row in searches]
+    return np.tile(np.max(errors, axis=0), (rows, 1)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,86 +6,111 @@ group has the whole promise. Proof: docs/proofs/joint.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from muhat import _check
 from muhat.domains import Box
 from muhat.domains.lattice import ColumnsLattice
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
 from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
+from muhat.planning.run import Columns
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
+
+if TYPE_CHECKING:
+    from muhat.data.groups import GroupSource
 
 MOST_GROUPS = 100_000
 
 
-def group_means(
-    plan: Plan,
-    data: Any,
-    columns: Sequence[str] | Sequence[int],
-    by: str | int,
-    groups: Any,
-    ledger: LedgerLike,
-) -> GroupRelease:
-    """Release the plan's mean for every group of records.
+@dataclass(frozen=True)
+class GroupsWork:
+    """The work of a plan's mean for every group of records.
 
     `plan` is for a secret number of records; `by` is a column and `groups` its public categories,
     as for queries. Records of any other group are left out.
     """
-    from muhat.data.categories import categories_of
-    from muhat.data.groups import open_groups
 
-    lattice = plan.recipe.query.lattice
-    if not isinstance(plan.domain, Box) or not isinstance(lattice, ColumnsLattice):
-        raise InvalidInput("means of groups are of a box: give bounds for every column.")
-    if not isinstance(by, str | int):
-        raise InvalidInput(f"by must be the name or number of a column; got {type(by).__name__}.")
-    if groups is None:
-        raise InvalidInput(
-            f"groups must list the public categories of {by!r:.60}, as groups=[…]: those that "
-            "occur in the data are not public."
-        )
-    if not plan.privacy.admits_normal and plan.contributions > 1:
-        raise InvalidInput(
-            "means of groups with several records a person need normal noise: use ApproxDP, ZCDP "
-            "or GDP."
-        )
-    approval = approved(ledger, plan.privacy, plan.neighbors, plan.contributions)
-    (categories,) = categories_of({by: groups}, missing="drop")
-    _check.count("the number of groups", categories.size, most=MOST_GROUPS)
-    source = open_groups(data, columns, [by], [categories], dim=plan.domain.dim)
-    note = f"mean of {', '.join(source.columns)} by {by}"
-    head = charged(approval, plan.digest, note)
-    sums = source.sums(lattice)
-    releases = []
-    for totals, count in zip(sums.total, sums.rows, strict=True):
-        found = answer(plan, plan.recipe.run(totals, count))
-        releases.append(
-            Release(
-                statistic="mean",
-                value=found.value,
-                columns=source.columns,
-                mechanism=plan.mechanism,
-                privacy=plan.privacy,
-                neighbors=plan.neighbors,
-                n=None,
-                contributions=plan.contributions,
-                domain=plan.domain,
-                noise=found.noise,
-                recorded=found.recorded,
-                squares=found.squares,
-                missing=plan.missing,
-                certificate=None,
-                assumptions=(
-                    *plan.assumptions,
-                    f"records of no listed group of {by} are left out",
-                    "one promise covers all groups, since a record lies in one of them",
-                ),
-                plan_digest=plan.digest,
-                ledger_head=head,
+    plan: Plan
+    by: str | int
+    groups: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.plan.domain, Box) or self._lattice is None:
+            raise InvalidInput("means of groups are of a box: give bounds for every column.")
+        if not isinstance(self.by, str | int):
+            kind = type(self.by).__name__
+            raise InvalidInput(f"by must be the name or number of a column; got {kind}.")
+        if self.groups is None:
+            raise InvalidInput(
+                f"groups must list the public categories of {self.by!r:.60}, as groups=[…]: those "
+                "that occur in the data are not public."
             )
-        )
-    return GroupRelease(str(by), categories.labels, tuple(releases))
+        if not self.plan.privacy.admits_normal and self.plan.contributions > 1:
+            raise InvalidInput(
+                "means of groups with several records a person need normal noise: use ApproxDP, "
+                "ZCDP or GDP."
+            )
+
+    @property
+    def _lattice(self) -> ColumnsLattice | None:
+        lattice = self.plan.recipe.query.lattice
+        return lattice if isinstance(lattice, ColumnsLattice) else None
+
+    def open(self, data: Any, columns: Columns) -> GroupSource:
+        """The data as records, each in a group."""
+        from muhat.data.categories import categories_of
+        from muhat.data.groups import open_groups
+
+        (categories,) = categories_of({self.by: self.groups}, missing="drop")
+        _check.count("the number of groups", categories.size, most=MOST_GROUPS)
+        assert columns is not None
+        return open_groups(data, columns, [self.by], [categories], dim=self.plan.dim)
+
+    def counted(self, source: GroupSource) -> Plan:
+        """Nothing is counted."""
+        return self.plan
+
+    def admit(self, plan: Plan, source: GroupSource) -> None:
+        """Nothing else can fail."""
+
+    def note(self, plan: Plan, source: GroupSource) -> str:
+        """The columns, and that of the groups."""
+        return f"mean of {', '.join(source.columns)} by {self.by}"
+
+    def read(self, plan: Plan, source: GroupSource, head: dict[str, Any] | None) -> GroupRelease:
+        """One pass over the records of all groups."""
+        assert self._lattice is not None
+        sums = source.sums(self._lattice)
+        releases = []
+        for totals, count in zip(sums.total, sums.rows, strict=True):
+            found = answer(plan, plan.recipe.run(totals, count))
+            releases.append(
+                Release(
+                    statistic="mean",
+                    value=found.value,
+                    columns=source.columns,
+                    mechanism=plan.mechanism,
+                    privacy=plan.privacy,
+                    neighbors=plan.neighbors,
+                    n=None,
+                    contributions=plan.contributions,
+                    domain=plan.domain,
+                    noise=found.noise,
+                    recorded=found.recorded,
+                    squares=found.squares,
+                    missing=plan.missing,
+                    certificate=None,
+                    assumptions=(
+                        *plan.assumptions,
+                        f"records of no listed group of {self.by} are left out",
+                        "one promise covers all groups, since a record lies in one of them",
+                    ),
+                    plan_digest=plan.digest,
+                    ledger_head=head,
+                )
+            )
+        (categories,) = source.categories
+        return GroupRelease(str(self.by), categories.labels, tuple(releases))

@@ -17,12 +17,13 @@ from muhat.domains.lattice import ColumnsLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved
+from muhat.ledger import LedgerLike
 from muhat.mechanisms.joint import farthest_from
 from muhat.mechanisms.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
 from muhat.planning.digest import digest_of
+from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
@@ -276,18 +277,10 @@ class Plan:
         columns: Sequence[str] | Sequence[int] | None = None,
         ledger: LedgerLike = None,
     ) -> Release:
-        """Read the data once and release the answer.
+        """Read the data once and release the answer, in the order of `planning.run`."""
+        from muhat.planning.execution import SumsWork
 
-        Order: the ledger approves; arguments and metadata are checked; if n is public the rows are
-        counted, and the only outcome is equal or not; the ledger is charged; then values are read.
-        A failure after the charge keeps the charge.
-        """
-        from muhat.planning.execution import carry_out, check_count, open_records
-
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
-        source = open_records(self, data, columns)
-        check_count(self, source)
-        return carry_out(self, source, approval)
+        return run(SumsWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> Plan:
         """The same plan with more assumptions stated."""

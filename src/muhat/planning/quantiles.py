@@ -1,30 +1,27 @@
-"""From data to private quantiles in one call: `mh.quantile`."""
+"""Quantiles: planned by `mh.plan_quantile`, or from data in one call by `mh.quantile`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat import _check, privacy
-from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Approval, LedgerLike, approved, as_ledger, charged
+from muhat import _check
+from muhat.errors import InvalidInput
+from muhat.ledger import LedgerLike, as_ledger
+from muhat.mechanisms.quantile import QuantileRecipe
 from muhat.mechanisms.recipe import Protection
 from muhat.noise.law import LAWS
-from muhat.planning.caution import warn_of_large_delta
-from muhat.planning.digest import digest_of
+from muhat.planning.quantile_plan import QuantilePlan, QuantileWork
+from muhat.planning.run import run
 from muhat.planning.shortcuts import COUNTED, Counted, number_for
 from muhat.privacy import Neighbors, Privacy, as_typed, check_promise
+from muhat.release.quantile_release import MISSING, QuantileRelease
 
 if TYPE_CHECKING:
-    from muhat.data import Source
-    from muhat.data.grid_counts import Window, WindowCounts
     from muhat.data.grids import UniformGrid
-    from muhat.mechanisms.quantile import QuantileRecipe
-    from muhat.release.quantile_release import QuantileRelease
 
 MOST_QUANTILES = 1000
 
@@ -69,125 +66,61 @@ def quantile(
     >>> bool(abs(float(release) - 50_000) <= release.rank_error(1 - 1e-9)[0] + 1)
     True
     """
-    from muhat.data import open_source
-    from muhat.data.selection import column_names
-    from muhat.mechanisms.quantile import QuantileRecipe
-    from muhat.release.quantile_release import MISSING
+    account = as_ledger(ledger)
+    n = number_for(n, None, account)
+    plan = plan_quantile(
+        q,
+        lower=lower,
+        upper=upper,
+        privacy=privacy,
+        n=1 if n is COUNTED else n,
+        resolution=resolution,
+        relative=relative,
+        missing=missing,
+        contributions=contributions,
+    )
+    return run(QuantileWork(plan, count=n is COUNTED), data, columns, account)
 
+
+def plan_quantile(
+    q: float | Sequence[float] = 0.5,
+    *,
+    lower: ArrayLike | None = None,
+    upper: ArrayLike | None = None,
+    privacy: Privacy | None = None,
+    n: int | None = None,
+    resolution: ArrayLike | None = None,
+    relative: ArrayLike | None = None,
+    missing: str = "drop",
+    contributions: int = 1,
+) -> QuantilePlan:
+    """Plan private quantiles: their rank errors are known before anything is paid.
+
+    The arguments are those of `quantile`. `n=None`: the number of records is secret.
+
+    >>> import muhat as mh
+    >>> plan = mh.plan_quantile(0.5, lower=0, upper=1e6, n=100_000, privacy=mh.ZCDP(rho=0.1))
+    >>> plan.rank_error(0.95).tolist()
+    [31]
+    """
     check_promise(privacy)
     assert privacy is not None
     asked = _fractions(q)
     grids = _grids(lower, upper, resolution, relative)
-    account = as_ledger(ledger)
-    n = number_for(n, None, account)
-    public = None if n is None else 1 if n is COUNTED else _check.count("n", n)
+    number = None if n is None else _check.count("n", n)
     _check.one_of("missing", missing, tuple(MISSING))
-    neighbors = Neighbors.ADD_REMOVE if public is None else Neighbors.SUBSTITUTE
+    neighbors = Neighbors.ADD_REMOVE if number is None else Neighbors.SUBSTITUTE
     protection = Protection.of(privacy, neighbors, _check.count("contributions", contributions))
-    law = LAWS["laplace" if protection.pure else "normal"]
-    fractions = [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))]
     recipe = QuantileRecipe.of(
         grids,
-        fractions,
-        public,
-        law,
+        [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))],
+        number,
+        LAWS["laplace" if protection.pure else "normal"],
         protection,
         recorded=missing == "drop",
         intervals=True,
     )
-    approval = approved(account, privacy, neighbors, protection.contributions)
-    source = open_source(data, column_names(columns), len(grids))
-    if public is not None:
-        rows = source.rows()
-        if n is not COUNTED and rows != public:
-            raise InvalidInput(
-                f"n = {public}, but the data have another number of rows. "
-                "Leave n out to have the rows counted, or use n=None to keep it secret."
-            )
-        if rows == 0:
-            raise InvalidInput("the data have no rows, so there is no quantile to release.")
-        recipe = replace(recipe, n=rows)
-        warn_of_large_delta(privacy, rows, stacklevel=2)
-    lines = assumptions(recipe, missing, counted=n is COUNTED)
-    return _carry_out(recipe, asked, privacy, missing, lines, source, approval)
-
-
-def _carry_out(
-    recipe: QuantileRecipe,
-    q: float | tuple[float, ...],
-    promise: Privacy,
-    missing: str,
-    lines: tuple[str, ...],
-    source: Source,
-    approval: Approval | None,
-) -> QuantileRelease:
-    """Charge, read, search. A failure after the charge keeps the charge."""
-    from muhat.data.grid_counts import count_windows
-    from muhat.release.quantile_release import QuantileRelease
-
-    digest = _digest(recipe, promise, missing)
-    named = ", ".join(f"{one:g}" for one in (q if isinstance(q, tuple) else (q,)))
-    note = f"quantile {named} of {', '.join(source.columns)}"
-    head = charged(approval, digest, note)
-
-    def count(windows: Sequence[Window]) -> list[WindowCounts]:
-        rule = "drop" if missing == "drop" else "center"
-        tables = count_windows(source, recipe.grids, windows, missing=rule)
-        if recipe.n is not None and any(table.rows != recipe.n for table in tables):
-            raise DataChanged("the number of rows changed between counting and reading.")
-        return tables
-
-    answers = recipe.run(count)
-    return QuantileRelease(
-        q=q,
-        columns=source.columns,
-        grids=recipe.grids,
-        searches=recipe.searches,
-        found=answers.found,
-        missing=missing,
-        recorded=answers.recorded,
-        counts=recipe.counts,
-        privacy=promise,
-        neighbors=recipe.protection.neighbors,
-        n=recipe.n,
-        contributions=recipe.protection.contributions,
-        assumptions=lines,
-        plan_digest=digest,
-        ledger_head=head,
-    )
-
-
-def assumptions(recipe: QuantileRecipe, missing: str, *, counted: bool) -> tuple[str, ...]:
-    """What the promise and the errors rest on, in sentences."""
-    from muhat.release.quantile_release import MISSING
-
-    contributions = recipe.protection.contributions
-    records = "one record" if contributions == 1 else f"{contributions} records"
-    lines = [
-        "records outside the bounds are clipped to them and all are rounded to the grid; "
-        "ranks are about these records"
-    ]
-    lines.append(MISSING[missing])
-    lines.append("n is secret" if recipe.n is None else f"n = {recipe.n} is public")
-    if counted:
-        lines.append("n was counted from the data")
-    lines += [
-        f"a person contributes at most {records}",
-        "the bounds, the resolution and q were chosen without looking at the data",
-    ]
-    return tuple(lines)
-
-
-def _digest(recipe: QuantileRecipe, promise: Privacy, missing: str) -> str:
-    """SHA-256 of everything that decides the release."""
-    fields = {
-        "schema": "muhat.planning.quantiles/1",
-        "statistic": "quantile",
-        "privacy": privacy.to_dict(promise),
-        "missing": missing,
-        "recipe": recipe.to_dict(),
-    }
-    return digest_of(fields)
+    return QuantilePlan(q=asked, privacy=privacy, missing=missing, recipe=recipe)
 
 
 def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:

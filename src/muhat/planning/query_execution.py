@@ -1,9 +1,9 @@
-"""Carries a plan for linear queries out: check, count, charge, read, add the noise."""
+"""How a plan for linear queries is carried out: open, count, read, add the noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import DataChanged, InvalidInput
-from muhat.ledger import Approval, charged
 from muhat.planning.query_plan import QueryPlan
+from muhat.planning.run import Columns
 from muhat.privacy import Neighbors
-from muhat.release.answer_noise import AnswerNoise
 from muhat.release.query_release import QueryRelease
-from muhat.workloads.total import total_weights
 
 if TYPE_CHECKING:
     from muhat.data.histogram import CellSource
@@ -58,86 +56,91 @@ class TableCounts:
         return self.source.count(sets)
 
 
-def open_counts(
-    plan: QueryPlan, data: Any, columns: Sequence[str] | Sequence[int] | None
-) -> Counts:
-    """The data as counts of the plan's cells; arguments and metadata are checked alone."""
-    from muhat.data.categories import categories_of
-    from muhat.data.cell_kernel import checked_sets
-    from muhat.data.counts import histogram_counts
-    from muhat.data.histogram import open_cells, require_every_record
-    from muhat.data.selection import column_names
+@dataclass(frozen=True)
+class QueriesWork:
+    """The work of a plan for linear queries."""
 
-    cells = plan.workload.cells
-    chosen = column_names(columns)
-    checked_sets(cells, plan.recipe.query.sets)
-    if chosen is None and not plan.categories:
-        if isinstance(data, Mapping) and plan.neighbors is Neighbors.SUBSTITUTE:
+    plan: QueryPlan
+
+    def open(self, data: Any, columns: Columns) -> Counts:
+        """The data as counts of the plan's cells."""
+        from muhat.data.categories import categories_of
+        from muhat.data.cell_kernel import checked_sets
+        from muhat.data.counts import histogram_counts
+        from muhat.data.histogram import open_cells, require_every_record
+        from muhat.data.selection import column_names
+
+        cells = self.plan.workload.cells
+        chosen = column_names(columns)
+        checked_sets(cells, self.plan.recipe.query.sets)
+        if chosen is None and not self.plan.categories:
+            if isinstance(data, Mapping) and self.plan.neighbors is Neighbors.SUBSTITUTE:
+                raise InvalidInput(
+                    "under substitution every record has a cell, and a dict may have keys that are "
+                    "none: give the counts as an array or a sparse array."
+                )
+            return histogram_counts(data, cells)
+        if chosen is not None and len(chosen) != len(cells):
             raise InvalidInput(
-                "under substitution every record has a cell, and a dict may have keys that are "
-                "none: give the counts as an array or a sparse array."
+                f"the workload asks about {len(cells)} attributes, so as many columns are needed; "
+                f"got {len(chosen)}."
             )
-        return histogram_counts(data, cells)
-    if chosen is not None and len(chosen) != len(cells):
-        raise InvalidInput(
-            f"the workload asks about {len(cells)} attributes, so as many columns are needed; "
-            f"got {len(chosen)}."
-        )
-    categories = plan.categories
-    if not categories:
-        assert chosen is not None
-        categories = categories_of(dict(zip(chosen, cells, strict=True)), missing="drop")
-        if plan.neighbors is Neighbors.SUBSTITUTE:
-            require_every_record(categories)
-    return TableCounts(open_cells(data, chosen, categories))
+        categories = self.plan.categories
+        if not categories:
+            assert chosen is not None
+            categories = categories_of(dict(zip(chosen, cells, strict=True)), missing="drop")
+            if self.plan.neighbors is Neighbors.SUBSTITUTE:
+                require_every_record(categories)
+        return TableCounts(open_cells(data, chosen, categories))
 
-
-def carry_out(plan: QueryPlan, counts: Counts, approval: Approval | None) -> QueryRelease:
-    """Charge, count, add the noise. A failure after the charge keeps the charge."""
-    total = None
-    if plan.neighbors is Neighbors.SUBSTITUTE:
-        total = counts.total()
+    def counted(self, source: Counts) -> QueryPlan:
+        """The plan for these records, whose number is public under substitution."""
+        plan = self.plan
+        if plan.neighbors is not Neighbors.SUBSTITUTE:
+            return plan
+        total = source.total()
         if plan.n is not None and plan.n != total:
             raise InvalidInput(
                 f"n = {plan.n}, but the data have another number of records. Leave n out to have "
                 "them counted."
             )
-        plan = replace(plan, n=total)
-    # Whatever can fail without the data fails before the charge.
-    certificate, digest = plan.certificate, plan.digest
-    noise = plan.noise
-    weights = total_weights(plan.workload) if "drop" in counts.rules else None
-    of_total = None if weights is None else _total_noise(plan, weights)
-    if not math.isfinite(certificate.error):
-        raise InvalidInput("the expected error is not finite; nothing was spent.")
-    head = charged(approval, digest, plan.workload.describe())
-    margins = counts.margins(plan.recipe.query.sets)
-    known = None if plan.recipe.absent else total
-    counted = int(next(iter(margins.values())).sum())
-    if total is not None and (counted > total or known not in (None, counted)):
-        raise DataChanged("the number of records changed between counting and reading.")
-    value = plan.recipe.run(margins, known)
-    return QueryRelease(
-        value=value,
-        workload=plan.workload,
-        attributes=plan.attributes,
-        missing=counts.rules,
-        recorded=None if weights is None else float(weights @ value),
-        recorded_noise=of_total,
-        mechanism=plan.mechanism,
-        privacy=plan.privacy,
-        neighbors=plan.neighbors,
-        n=plan.n,
-        contributions=plan.contributions,
-        noise=noise,
-        certificate=certificate,
-        assumptions=plan.assumptions,
-        plan_digest=digest,
-        ledger_head=head,
-    )
+        return replace(plan, n=total)
 
+    def admit(self, plan: QueryPlan, source: Counts) -> None:
+        """Refuse errors without bound."""
+        if not math.isfinite(plan.certificate.error):
+            raise InvalidInput("the expected error is not finite; nothing was spent.")
+        if "drop" in source.rules:
+            plan.recorded_noise  # noqa: B018  what can fail without the data fails here
 
-def _total_noise(plan: QueryPlan, weights: NDArray[np.float64]) -> AnswerNoise:
-    """The noise on the number of recorded values, which follows from the answers."""
-    scale, sums = plan.recipe.total_noise(weights)
-    return AnswerNoise(plan.recipe.law, np.array([scale]), False, sums=sums)
+    def note(self, plan: QueryPlan, source: Counts) -> str:
+        """What was asked."""
+        return plan.workload.describe()
+
+    def read(self, plan: QueryPlan, source: Counts, head: dict[str, Any] | None) -> QueryRelease:
+        """Count the cells in one pass."""
+        margins = source.margins(plan.recipe.query.sets)
+        known = None if plan.recipe.absent else plan.n
+        counted = int(next(iter(margins.values())).sum())
+        if plan.n is not None and (counted > plan.n or known not in (None, counted)):
+            raise DataChanged("the number of records changed between counting and reading.")
+        value = plan.recipe.run(margins, known)
+        weights = plan.recorded_weights if "drop" in source.rules else None
+        return QueryRelease(
+            value=value,
+            workload=plan.workload,
+            attributes=plan.attributes,
+            missing=source.rules,
+            recorded=None if weights is None else float(weights @ value),
+            recorded_noise=None if weights is None else plan.recorded_noise,
+            mechanism=plan.mechanism,
+            privacy=plan.privacy,
+            neighbors=plan.neighbors,
+            n=plan.n,
+            contributions=plan.contributions,
+            noise=plan.noise,
+            certificate=plan.certificate,
+            assumptions=plan.assumptions,
+            plan_digest=plan.digest,
+            ledger_head=head,
+        )

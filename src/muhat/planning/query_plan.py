@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from muhat import bounds, privacy
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved
+from muhat.ledger import LedgerLike
 from muhat.mechanisms.linear_recipe import LinearRecipe
 from muhat.mechanisms.recipe import Protection
 from muhat.planning.digest import digest_of
 from muhat.planning.plan import metric_name
+from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
@@ -25,6 +26,7 @@ from muhat.release.query_release import QueryRelease
 from muhat.release.query_table import Attributes
 from muhat.workloads import Workload
 from muhat.workloads.factorization import Factorization
+from muhat.workloads.total import total_weights
 
 if TYPE_CHECKING:
     from muhat.data.categories import Categories
@@ -86,6 +88,19 @@ class QueryPlan:
             self.recipe.unit,
             self.recipe.laplace_sums(),
         )
+
+    @cached_property
+    def recorded_weights(self) -> Floats | None:
+        """What makes the number of records of the answers; None if they do not tell it."""
+        return total_weights(self.workload)
+
+    @cached_property
+    def recorded_noise(self) -> AnswerNoise | None:
+        """The noise on that number."""
+        if self.recorded_weights is None:
+            return None
+        scale, sums = self.recipe.total_noise(self.recorded_weights)
+        return AnswerNoise(self.recipe.law, np.array([scale]), False, sums=sums)
 
     @cached_property
     def _error(self) -> tuple[float, str]:
@@ -197,14 +212,11 @@ class QueryPlan:
         table with one of the `columns` for every attribute, whose values are the categories of
         the plan, or codes 0, 1, … if it has none.
 
-        Order: the ledger approves; arguments and metadata are checked; if n is public, records are
-        counted; the ledger is charged; then values are read. A failure after the charge keeps the
-        charge.
+        The order of the steps is that of `planning.run`.
         """
-        from muhat.planning.query_execution import carry_out, open_counts
+        from muhat.planning.query_execution import QueriesWork
 
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
-        return carry_out(self, open_counts(self, data, columns), approval)
+        return run(QueriesWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> QueryPlan:
         """The same plan with more assumptions stated."""

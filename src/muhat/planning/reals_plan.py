@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.reals import Reals
-from muhat.ledger import LedgerLike, approved
+from muhat.ledger import LedgerLike
 from muhat.mechanisms.learning import Method
 from muhat.planning.low_bias_method import LowBiasMethod
+from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
 
@@ -67,18 +68,10 @@ class RealsPlan(ABC):
         columns: Sequence[str] | Sequence[int] | None = None,
         ledger: LedgerLike = None,
     ) -> Release:
-        """Read the data, a few times if need be, and release the mean.
+        """Read the data, a few times if need be, and release the mean; see `planning.run`."""
+        from muhat.planning.unbounded_execution import RealsWork
 
-        Order: the ledger approves; arguments and metadata are checked; the rows are counted, and
-        the only outcome is equal or not; the ledger is charged with the whole promise; then values
-        are read. A failure after the charge keeps the charge.
-        """
-        from muhat.planning.unbounded_execution import carry_out, check_count, open_records
-
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
-        source = open_records(self.domain, data, columns)
-        check_count(self, source)
-        return carry_out(self, source, approval)
+        return run(RealsWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> Self:
         """The same plan with more assumptions stated."""

@@ -5,24 +5,28 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from numpy.typing import ArrayLike
 
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, LedgerLike, approved, as_ledger
-from muhat.planning import unbounded_execution
-from muhat.planning.execution import carry_out, check_count, open_records
+from muhat.ledger import Ledger, LedgerLike, as_ledger
+from muhat.planning.execution import SumsWork
 from muhat.planning.low_bias_columns import by_column
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.reals_rule import reals_rule
+from muhat.planning.run import count_rows, run
 from muhat.planning.task import NamedBounds, as_domain, in_order
+from muhat.planning.unbounded_execution import RealsWork
 from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
+
+if TYPE_CHECKING:
+    from muhat.data import Source
 
 
 class Counted(enum.Enum):
@@ -208,19 +212,17 @@ def _release(
     trial = planner(domain=domain, n=1 if n is COUNTED else n, **options)
     if not isinstance(trial, Plan):
         return trial.release(data, columns, account)
-    approval = approved(account, trial.privacy, trial.neighbors, trial.contributions)
-    source = open_records(trial, data, names if columns is None else columns)
-    if options["missing"] is None and source.complete:
-        # The schema says so itself, whatever the values are.
-        options["missing"] = "none"
-    rows = source.rows() if n is COUNTED else n
-    if rows == 0:
-        raise InvalidInput("the data have no rows, so there is no mean to release.")
-    plan = planner(domain=domain, n=rows, **options)
-    if n is COUNTED:
-        plan = plan.assuming("n was counted from the data")
-    check_count(plan, source)
-    return carry_out(plan, source, approval)
+
+    def planned(source: Source) -> Plan:
+        if options["missing"] is None and source.complete:
+            # The schema says so itself, whatever the values are.
+            options["missing"] = "none"
+        elif n is not COUNTED:
+            return trial
+        plan = planner(domain=domain, n=count_rows(source) if n is COUNTED else n, **options)
+        return plan.assuming("n was counted from the data") if n is COUNTED else plan
+
+    return run(SumsWork(trial, planned), data, names if columns is None else columns, account)
 
 
 def _unbounded(
@@ -243,16 +245,15 @@ def _unbounded(
         return release
     # The plan for any n checks the arguments before the rows are counted.
     trial = _try_out(domain, {**options, "insist": True, "max_error": None})
-    approval = approved(account, trial.privacy, trial.neighbors, trial.contributions)
-    source = unbounded_execution.open_records(domain, data, columns)
-    if wanted is None and source.complete:
-        # The schema says so itself, whatever the values are.
-        options["missing"] = "none"
-    rows = source.rows()
-    if rows == 0:
-        raise InvalidInput("the data have no rows, so there is no mean to release.")
-    plan = plan_mean(domain=domain, n=rows, **options).assuming("n was counted from the data")
-    return unbounded_execution.carry_out(plan, source, approval)
+
+    def planned(source: Source) -> RealsPlan:
+        if wanted is None and source.complete:
+            # The schema says so itself, whatever the values are.
+            options["missing"] = "none"
+        plan: RealsPlan = plan_mean(domain=domain, n=count_rows(source), **options)
+        return plan.assuming("n was counted from the data")
+
+    return run(RealsWork(trial, planned), data, columns, account)
 
 
 def _try_out(domain: Reals, options: dict[str, Any]) -> RealsPlan:
@@ -275,7 +276,7 @@ def _grouped(
     **options: Any,
 ) -> GroupRelease:
     from muhat.data.selection import column_names
-    from muhat.planning.groups import group_means
+    from muhat.planning.groups import GroupsWork
 
     check_promise(options["privacy"])
     if options["unbiased"] or options["n_min"] is not None:
@@ -293,4 +294,4 @@ def _grouped(
     if chosen is None:
         raise InvalidInput("columns must be named when there are groups.")
     plan = plan_mean(domain=domain, n=None, **options)
-    return group_means(plan, data, chosen, by, groups, ledger)
+    return run(GroupsWork(plan, by, groups), data, chosen, ledger)

@@ -21,11 +21,11 @@ from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
+from muhat.ledger import LedgerLike
 from muhat.mechanisms.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
-from muhat.planning.execution import chosen_columns, note_of
+from muhat.planning.run import Columns, chosen_columns, note_of, run
 from muhat.planning.task import Task, assumptions
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -155,42 +155,8 @@ class SmoothPlan:
         columns: Sequence[str] | Sequence[int] | None = None,
         ledger: LedgerLike = None,
     ) -> Release:
-        """Read the data once and release the mean.
-
-        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
-        values are read. A failure after the charge keeps the charge.
-        """
-        from muhat.data import open_source
-
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
-        source = open_source(data, chosen_columns(self.columns, columns), self.dim)
-        note = note_of(self.statistic, source.columns)
-        head = charged(approval, self.digest, note)
-        return Release(
-            statistic=self.statistic,
-            value=self._value(source),
-            columns=source.columns,
-            mechanism=self.mechanism,
-            privacy=self.privacy,
-            neighbors=self.neighbors,
-            n=None,
-            contributions=self.contributions,
-            domain=self.domain,
-            noise=self.spread,
-            certificate=None,
-            assumptions=self.assumptions,
-            plan_digest=self.digest,
-            ledger_head=head,
-            bias=self.bias,
-            missing=self.missing,
-        )
-
-    def _value(self, source: Source) -> Floats:
-        from muhat.data import exact_sums
-
-        rule = "drop" if self.missing == "drop" else "center"
-        sums = exact_sums(source, self.recipe.lattice, missing=rule)
-        return np.array([float(value) for value in self.recipe.run(sums.total, sums.rows)])
+        """Read the data once and release the mean; see `planning.run`."""
+        return run(SmoothWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> SmoothPlan:
         """The same plan with more assumptions stated."""
@@ -209,6 +175,56 @@ class SmoothPlan:
         from muhat.planning.smooth_display import plan_html
 
         return plan_html(self)
+
+
+@dataclass(frozen=True)
+class SmoothWork:
+    """The work of an unbiased mean of a secret number of records."""
+
+    plan: SmoothPlan
+
+    def open(self, data: Any, columns: Columns) -> Source:
+        """The data as records."""
+        from muhat.data import open_source
+
+        return open_source(data, chosen_columns(self.plan.columns, columns), self.plan.dim)
+
+    def counted(self, source: Source) -> SmoothPlan:
+        """Nothing is counted."""
+        return self.plan
+
+    def admit(self, plan: SmoothPlan, source: Source) -> None:
+        """Nothing else can fail."""
+
+    def note(self, plan: SmoothPlan, source: Source) -> str:
+        """The statistic and the columns."""
+        return note_of(plan.statistic, source.columns)
+
+    def read(self, plan: SmoothPlan, source: Source, head: dict[str, Any] | None) -> Release:
+        """One pass over the records."""
+        from muhat.data import exact_sums
+
+        rule = "drop" if plan.missing == "drop" else "center"
+        sums = exact_sums(source, plan.recipe.lattice, missing=rule)
+        value = [float(value) for value in plan.recipe.run(sums.total, sums.rows)]
+        return Release(
+            statistic=plan.statistic,
+            value=np.array(value),
+            columns=source.columns,
+            mechanism=plan.mechanism,
+            privacy=plan.privacy,
+            neighbors=plan.neighbors,
+            n=None,
+            contributions=plan.contributions,
+            domain=plan.domain,
+            noise=plan.spread,
+            certificate=None,
+            assumptions=plan.assumptions,
+            plan_digest=plan.digest,
+            ledger_head=head,
+            bias=plan.bias,
+            missing=plan.missing,
+        )
 
 
 def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:

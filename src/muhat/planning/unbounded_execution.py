@@ -1,19 +1,18 @@
-"""Carries a plan for unbounded records out: count, charge once, then read a few times."""
+"""How a plan for unbounded records is carried out: open, count, then read a few times."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from muhat.domains.reals import Reals
-from muhat.errors import InvalidInput
-from muhat.ledger import Approval, charged
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.ratio import Ratio
-from muhat.planning.execution import note_of
+from muhat.planning.run import Columns, check_rows, note_of
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.recorded import Recorded
 from muhat.release.release import Release
@@ -24,31 +23,48 @@ if TYPE_CHECKING:
     from muhat.planning.unknown_number import UnknownNumberPlan
 
 
-def open_records(domain: Reals, data: Any, columns: Sequence[str] | Sequence[int] | None) -> Source:
+@dataclass(frozen=True)
+class RealsWork:
+    """The work of a plan for records that nobody has bounded, of which there are n.
+
+    `planned`, if given, makes the plan for what is known of a source without its values.
+    """
+
+    plan: RealsPlan
+    planned: Callable[[Source], RealsPlan] | None = None
+
+    def open(self, data: Any, columns: Columns) -> Source:
+        """The data as records."""
+        return open_records(self.plan.domain, data, columns)
+
+    def counted(self, source: Source) -> RealsPlan:
+        """The plan for these records; n is compared with the data."""
+        plan = self.plan if self.planned is None else self.planned(source)
+        check_rows(plan.n, source)
+        return plan
+
+    def admit(self, plan: RealsPlan, source: Source) -> None:
+        """Refuse what the method cannot read."""
+        plan.method.admit(source)
+
+    def note(self, plan: RealsPlan, source: Source) -> str:
+        """The statistic and the columns."""
+        return note_of(plan.statistic, source.columns)
+
+    def read(self, plan: RealsPlan, source: Source, head: dict[str, Any] | None) -> Release:
+        """Learn where the records lie, in a few passes, and release their mean."""
+        found = plan.method.run(source)
+        averaged = None if found.part is None else found.part.averaged
+        lines = (*plan.assumptions, transcript(found))
+        return released(plan, source, found, head, lines, averaged)
+
+
+def open_records(domain: Reals, data: Any, columns: Columns) -> Source:
     """The data as records; arguments and metadata are checked, nothing is read."""
     from muhat.data import open_source
     from muhat.data.selection import column_names
 
     return open_source(data, column_names(columns), domain.dim)
-
-
-def check_count(plan: RealsPlan, source: Source) -> None:
-    """Compare n with the data; how far they are apart is not told."""
-    if source.rows() != plan.n:
-        raise InvalidInput(
-            f"n = {plan.n}, but the data have another number of rows. "
-            "Leave n out to have the rows counted."
-        )
-
-
-def carry_out(plan: RealsPlan, source: Source, approval: Approval | None) -> Release:
-    """Charge the whole promise, then learn where the records lie and release their mean."""
-    plan.method.admit(source)
-    digest, note = plan.digest, note_of(plan.statistic, source.columns)
-    head = charged(approval, digest, note)
-    found = plan.method.run(source)
-    averaged = None if found.part is None else found.part.averaged
-    return released(plan, source, found, head, (*plan.assumptions, transcript(found)), averaged)
 
 
 def released(

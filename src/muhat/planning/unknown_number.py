@@ -24,15 +24,15 @@ from muhat import _check, privacy
 from muhat._text import joined
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
+from muhat.ledger import LedgerLike
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.mechanisms.unknown_number import UnknownNumber
 from muhat.planning.digest import digest_of
-from muhat.planning.execution import note_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.reals_rule import missing_line, require_to_draw
+from muhat.planning.run import Columns, note_of, run
 from muhat.planning.unbounded import UnboundedPlan
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -154,25 +154,10 @@ class UnknownNumberPlan:
         columns: Sequence[str] | Sequence[int] | None = None,
         ledger: LedgerLike = None,
     ) -> Release:
-        """Read the data into memory once and release the mean, or nothing.
+        """Read the data into memory once and release the mean, or nothing; see `planning.run`."""
+        return run(UnknownNumberWork(self), data, columns, ledger)
 
-        Order: the ledger approves; arguments and metadata are checked; the ledger is charged; then
-        values are read. A failure after the charge keeps the charge.
-        """
-        from muhat.data.halves import require_random_part
-        from muhat.planning.unbounded_execution import open_records, released
-
-        approval = approved(ledger, self.privacy, self.neighbors, self.contributions)
-        source = open_records(self.domain, data, columns)
-        require_random_part(source, ordered=isinstance(self.inner.method, SymmetricMethod))
-        if self.missing == "drop":
-            require_to_draw(source)
-        note = note_of(self.statistic, source.columns)
-        head = charged(approval, self.digest, note)
-        found, averaged = self._run(source)
-        return released(self, source, found, head, self.assumptions, averaged)
-
-    def _run(self, source: Source) -> tuple[Learnt, int | None]:
+    def averaged(self, source: Source) -> tuple[Learnt, int | None]:
         """What came out, and of how many records: N is private output too, and paid for."""
         part = self._part(source)
         if part is None:
@@ -222,6 +207,43 @@ class UnknownNumberPlan:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.describe())}</pre>"
+
+
+@dataclass(frozen=True)
+class UnknownNumberWork:
+    """The work of a plan for a secret number of records."""
+
+    plan: UnknownNumberPlan
+
+    def open(self, data: Any, columns: Columns) -> Source:
+        """The data as records of which a random part can be drawn."""
+        from muhat.data.halves import require_random_part
+        from muhat.planning.unbounded_execution import open_records
+
+        source = open_records(self.plan.domain, data, columns)
+        ordered = isinstance(self.plan.inner.method, SymmetricMethod)
+        require_random_part(source, ordered=ordered)
+        if self.plan.missing == "drop":
+            require_to_draw(source)
+        return source
+
+    def counted(self, source: Source) -> UnknownNumberPlan:
+        """Nothing is counted."""
+        return self.plan
+
+    def admit(self, plan: UnknownNumberPlan, source: Source) -> None:
+        """Nothing else can fail."""
+
+    def note(self, plan: UnknownNumberPlan, source: Source) -> str:
+        """The statistic and the columns."""
+        return note_of(plan.statistic, source.columns)
+
+    def read(self, plan: UnknownNumberPlan, source: Source, head: dict[str, Any] | None) -> Release:
+        """Draw the part, and carry the plan for its number out."""
+        from muhat.planning.unbounded_execution import released
+
+        found, averaged = plan.averaged(source)
+        return released(plan, source, found, head, plan.assumptions, averaged)
 
 
 def plan_for_unknown_number(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.quantile import Found
+from muhat.mechanisms.quantile import Found, rank_errors
 from muhat.mechanisms.recorded_count import RecordedCount
 from muhat.mechanisms.search_walk import Comparison
 from muhat.privacy import Neighbors, Privacy
@@ -134,12 +134,8 @@ class QuantileRelease:
         for the lower bound and ranks above n for the upper one. The errors of one column hold
         together, since its values are put in order; with `simultaneous` those of all columns do.
         """
-        level = _check.probability("confidence", confidence)
-        level **= 1 / (len(self.fractions) * (len(self.columns) if simultaneous else 1))
-        errors = [[search.rank_error(level) for search in row] for row in self.searches]
-        # Values that are put in order may be each other's, so a column has one error.
-        largest = np.max(errors, axis=0, keepdims=True)
-        return self._shaped(np.repeat(largest, len(errors), axis=0).tolist()).astype(np.int64)
+        errors = rank_errors(self.searches, confidence, simultaneous=simultaneous)
+        return self._shaped(errors.tolist()).astype(np.int64)
 
     def interval(
         self, confidence: float = 0.95, *, simultaneous: bool = False

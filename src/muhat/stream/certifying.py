@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,15 @@ from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.noise.error import moment_bound
 from muhat.noise.law import absolute_moment
+from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.privacy import cautions
 from muhat.release.certificate import Certificate
 from muhat.release.display import significant, table
 from muhat.workloads.toeplitz_floor import prefix_floor
 
 if TYPE_CHECKING:
-    from muhat.stream.counter import PrefixCounter, StreamPlan
+    from muhat.stream.counter import PrefixCounter
+    from muhat.stream.plan import StreamPlan
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -47,7 +49,7 @@ def certify(plan: StreamPlan) -> Certificate:
         p,
         error,
         method,
-        bounds.unbiased_sum(floor, privacy=plan.promise),
+        bounds.unbiased_sum(floor, privacy=plan.privacy),
         power,
     )
 
@@ -76,22 +78,41 @@ def _body_floor(plan: StreamPlan) -> float:
 
 def counter_text(counter: PrefixCounter) -> str:
     """A counter for the terminal: what it promises and how large its noise is, and no data."""
-    plan = counter._plan
-    size = counter.horizon
+    return _text(counter._plan, [["pushed", f"{counter.pushed:,}"]])
+
+
+def plan_text(plan: StreamPlan) -> str:
+    """A plan for the terminal."""
+    return _text(plan, [])
+
+
+def _text(plan: StreamPlan, state: list[list[str]]) -> str:
+    people = plan.contributions
+    unit = "one event added or removed" if people == 1 else f"{people} events of a person"
     lines = [
-        ["counter", f"running sums of up to {size:,} events"],
-        ["pushed", f"{counter.pushed:,}"],
-        ["promise", f"{plan.promise.describe()}, one event added or removed"],
+        ["counter", f"running sums of up to {plan.horizon:,} events"],
+        *state,
+        ["promise", f"{plan.privacy.describe()}, {unit}"],
+        *(["caution", sentence] for sentence in cautions(plan.privacy)),
     ]
-    if plan.noise.contributions > 1:
-        lines[-1][1] = f"{plan.promise.describe()}, {plan.noise.contributions} events of a person"
-    lines += [["caution", sentence] for sentence in cautions(plan.promise)]
-    rows = [["push", *("standard error" for _ in plan.grids)]]
-    places = sorted({1, *(10**k for k in range(1, 7) if 10**k < size), size})
-    for place in places:
-        errors = plan.deviations[place - 1]
-        rows.append([f"{place:,}", *(significant(float(error)) for error in errors[:8])])
-    rows[0] = rows[0][:9]
-    return joined(
-        [*table(lines), "", *table(rows), "", *counter.certificate.describe().splitlines()]
-    )
+    shown = plan.grids[:8]
+    rows = [["push", *("standard error" for _ in shown)]]
+    for place, _ in plan.errors():
+        errors = plan.deviations[place - 1, : len(shown)]
+        rows.append([f"{place:,}", *(significant(float(error)) for error in errors)])
+    certified = plan.certificate.describe().splitlines()
+    return joined([*table(lines), "", *table(rows), "", *certified])
+
+
+def plan_figure(plan: StreamPlan) -> Any:
+    """The standard error of the answer after every push."""
+    figure = blank_figure(6)
+    axes = figure.subplots()
+    places = np.unique(np.geomspace(1, plan.horizon, 400).astype(np.int64))
+    axes.semilogx(places, plan.deviations[places - 1].max(axis=1), color=NOISE, lw=1.5)
+    axes.set_xlabel("pushes")
+    axes.set_ylabel("standard error of the running sum")
+    axes.set_ylim(bottom=0)
+    title = f"Running sums of {plan.horizon:,} events, {plan.privacy.describe()}"
+    figure.suptitle(title, color=INK, fontsize="medium")
+    return figure

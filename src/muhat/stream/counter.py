@@ -6,132 +6,21 @@ import math
 import os
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muhat import _check, privacy
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike, approved, charged
-from muhat.mechanisms.recipe import Protection
-from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
-from muhat.planning.digest import digest_of
-from muhat.privacy import Neighbors, Privacy, check_promise
+from muhat.ledger import LedgerLike
+from muhat.planning.run import Columns, run
+from muhat.privacy import Privacy
 from muhat.release.certificate import Certificate
-from muhat.stream.engines import ENGINES, Engine
-from muhat.stream.grid import Grid, as_floats, bounds_of
-from muhat.workloads.cells import writable
-from muhat.workloads.toeplitz import LARGEST_SIZE
+from muhat.stream.engines import Engine
+from muhat.stream.grid import as_floats
+from muhat.stream.plan import StreamPlan, plan_prefix_counter
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class StreamPlan:
-    """All that is public about a counter: its promise, its bounds, its noise."""
-
-    promise: Privacy
-    grids: tuple[Grid, ...]
-    noise: RunningNoise
-    scalar: bool
-    p: float
-    memory: str
-
-    def __post_init__(self) -> None:
-        promised = Protection.of(self.promise, Neighbors.ADD_REMOVE, self.noise.contributions)
-        noise = self.noise
-        units = [(grid.exponent, grid.reach) for grid in self.grids]
-        if (
-            promised.pure
-            or noise.strength_squared != promised.strength_squared
-            or list(zip(noise.exponents, noise.reaches, strict=True)) != units
-        ):
-            raise InvalidInput(
-                "a counter's promise and bounds are those its noise was made for; make a new one."
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON, stable enough to be hashed."""
-        return {
-            "schema": "muhat.stream.plan/1",
-            "privacy": privacy.to_dict(self.promise),
-            "grids": [[g.exponent, g.lower, g.upper, g.center] for g in self.grids],
-            "noise": self.noise.to_dict(),
-            "scalar": self.scalar,
-            "p": str(self.p),
-            "memory": self.memory,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> StreamPlan:
-        """The plan that `to_dict` described."""
-        return cls(
-            privacy.from_dict(fields["privacy"]),
-            tuple(Grid(*map(int, numbers)) for numbers in fields["grids"]),
-            RunningNoise.from_dict(fields["noise"]),
-            bool(fields["scalar"]),
-            _check.norm_order(float(fields["p"])),
-            _check.one_of("memory", fields["memory"], ENGINES),
-        )
-
-    @property
-    def engine(self) -> type[Engine]:
-        """What carries the plan out."""
-        return ENGINES[self.memory]
-
-    @cached_property
-    def deviations(self) -> Floats:
-        """The standard deviations of all answers, of shape (n, d)."""
-        return self.engine.deviations(self.noise)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of everything that decides the answers."""
-        return digest_of(self.to_dict())
-
-
-def plan_counter(
-    horizon: int,
-    promise: Privacy,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    contributions: int,
-    p: float,
-    memory: str,
-) -> StreamPlan:
-    """The plan of a counter, from what the user gives."""
-    size = _check.count("horizon", horizon, most=LARGEST_SIZE)
-    contributions = _check.count("contributions", contributions)
-    p = _check.norm_order(p)
-    memory = _check.one_of("memory", memory, ENGINES)
-    protection = Protection.of(promise, Neighbors.ADD_REMOVE, contributions)
-    if not promise.admits_normal:
-        privacy.gaussian_mu_squared(promise)  # says what to do instead
-    bounds, scalar = bounds_of(lower, upper)
-    writable("the noise of all answers", size * len(bounds))
-    reaches = [max(abs(low), abs(high)) for low, high in bounds]
-    shares = shares_of([float(reach) for reach in reaches], p)
-    strength = protection.strength_squared
-    grids = tuple(
-        Grid.between(low, high, unit_exponent(reach, share, strength, contributions))
-        for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
-    )
-    if not all(grid.reach for grid in grids):
-        raise InvalidInput(
-            "the promise is too strong for exact arithmetic: the noise would be more than 10^11 "
-            "times the largest event. Choose a larger epsilon, rho or mu."
-        )
-    noise = RunningNoise(
-        size,
-        tuple(grid.exponent for grid in grids),
-        tuple(grid.reach for grid in grids),
-        shares,
-        strength,
-        contributions,
-    )
-    return StreamPlan(promise, grids, noise, scalar, p, memory)
 
 
 class PrefixCounter:
@@ -229,17 +118,17 @@ class PrefixCounter:
     @property
     def horizon(self) -> int:
         """How many events can be pushed in all."""
-        return self._plan.noise.size
+        return self._plan.horizon
 
     @property
     def cost(self) -> Privacy:
         """The promise, kept by all answers together; paid when the counter was made."""
-        return self._plan.promise
+        return self._plan.privacy
 
     @property
     def privacy(self) -> Privacy:
         """The same."""
-        return self._plan.promise
+        return self._plan.privacy
 
     @property
     def ledger_head(self) -> dict[str, Any] | None:
@@ -265,12 +154,10 @@ class PrefixCounter:
         """(E‖noise on all answers‖_p²)^½, for p = 2 the root of the sum of all variances."""
         return self.certificate.error
 
-    @cached_property
+    @property
     def certificate(self) -> Certificate:
         """The error of all answers together, beside what no mechanism can beat."""
-        from muhat.stream.certifying import certify
-
-        return certify(self._plan)
+        return self._plan.certificate
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the counter to a new file, readable by its owner alone, and hand it over.
@@ -303,7 +190,7 @@ class PrefixCounter:
     def __repr__(self) -> str:
         return (
             f"<PrefixCounter: {self._pushed:,} of {self.horizon:,} pushed, "
-            f"{self._plan.promise.describe()}>"
+            f"{self._plan.privacy.describe()}>"
         )
 
     def __reduce__(self) -> NoReturn:
@@ -347,11 +234,38 @@ def prefix_counter(
     >>> counter.value == answer, counter.pushed
     (True, 1)
     """
-    check_promise(privacy)
-    plan = plan_counter(horizon, privacy, lower, upper, contributions, p, memory)
-    approval = approved(ledger, privacy, Neighbors.ADD_REMOVE, plan.noise.contributions)
-    # Whatever can fail without the data fails before the charge.
-    engine = plan.engine.start(plan.noise)
-    note = f"running sums of up to {plan.noise.size} events"
-    head = charged(approval, plan.digest, note)
-    return PrefixCounter(plan, engine, 0, [0] * plan.noise.dim, head)
+    plan = plan_prefix_counter(
+        horizon, privacy, lower, upper, contributions=contributions, memory=memory, p=p
+    )
+    return start(plan, ledger)
+
+
+def start(plan: StreamPlan, ledger: LedgerLike = None) -> PrefixCounter:
+    """The counter of a plan; the ledger is charged here, before anything is pushed."""
+    return run(StreamWork(plan), None, None, ledger)
+
+
+@dataclass(frozen=True)
+class StreamWork:
+    """The work of a plan for running sums: there are no data yet."""
+
+    plan: StreamPlan
+
+    def open(self, data: Any, columns: Columns) -> Engine:
+        """The noise, which may not fit into memory."""
+        return self.plan.engine.start(self.plan.noise)
+
+    def counted(self, source: Engine) -> StreamPlan:
+        """Nothing is counted."""
+        return self.plan
+
+    def admit(self, plan: StreamPlan, source: Engine) -> None:
+        """Nothing else can fail."""
+
+    def note(self, plan: StreamPlan, source: Engine) -> str:
+        """How many events there may be."""
+        return f"running sums of up to {plan.horizon} events"
+
+    def read(self, plan: StreamPlan, source: Engine, head: dict[str, Any] | None) -> PrefixCounter:
+        """A counter of nothing yet."""
+        return PrefixCounter(plan, source, 0, [0] * plan.noise.dim, head)

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from muhat.errors import InvalidInput
-from muhat.stream.counter import StreamPlan
 from muhat.stream.engines import Engine
+from muhat.stream.plan import StreamPlan
 
 SCHEMA = "muhat.stream.state/1"
 _MAGIC = b"muhat stream 1\n"
