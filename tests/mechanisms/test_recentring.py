@@ -16,8 +16,10 @@ import pytest
 import muhat as mh
 from keyed_entropy import drawn_once
 from muhat.data import open_source
+from muhat.mechanisms import line_interval
 from muhat.mechanisms.last_radius import ASIDE_PLACES, EDGES, MOST_AGAIN, steps_of
 from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.linear_recipe import LinearRecipe
 from muhat.mechanisms.noisy_search import NoisySearch
 from muhat.mechanisms.rank_choice import RankChoice
 from muhat.mechanisms.recentring import Recentring, recentred_mean
@@ -60,6 +62,7 @@ class Watch:
         self.spent = Fraction(0)
         self.events = 0
         make, start, choose = Sharing.recipe_in, NoisySearch.start, RankChoice.find
+        count = LinearRecipe.run
 
         def watched_recipe(schedule: Sharing, ball: Any, share: Fraction, weights: Any) -> Any:
             recipe = make(schedule, ball, share, weights)
@@ -82,6 +85,14 @@ class Watch:
             self._add(Fraction(2 * choice.multiplier * choice.contributions), pure=True)
             return choose(choice, *args, **options)
 
+        def watched_count(recipe: LinearRecipe, *args: Any) -> Any:
+            protection = recipe.protection
+            sensitivity = recipe.query.sensitivity
+            moved = sensitivity(2, protection.neighbors, protection.contributions)
+            self._add(moved, pure=False)
+            return count(recipe, *args)
+
+        monkeypatch.setattr(LinearRecipe, "run", watched_count)
         monkeypatch.setattr(Sharing, "recipe_in", watched_recipe)
         monkeypatch.setattr(NoisySearch, "start", watched_start)
         monkeypatch.setattr(RankChoice, "find", watched_choose)
@@ -179,8 +190,8 @@ def test_a_centre_does_not_move_aside_from_records_far_out_on_both_sides() -> No
     # A wide group of 5 % pulls a little to one side, by 15 deviations of what is measured. A ball
     # that reaches that side only would be 5 off. One around both sides has noise of 0.01, and the
     # limit is more than ten times that.
-    rows = np.random.default_rng(4).standard_normal((1_000_000, 1))
-    rows[:50_000] = 1000 * rows[:50_000] + 20
+    rows = np.random.default_rng(4).standard_normal((1_000_000, 2))
+    rows[:50_000] = 1000 * rows[:50_000] + [20, 0]
     found = [run(rows, mh.ZCDP(rho=0.5)) for _ in range(3)]
     assert all(one.count("outer radius aside") for one in found)
     assert max(abs(float((one.value - rows.mean(axis=0))[0])) for one in found) < 0.3
@@ -232,16 +243,20 @@ def test_records_along_a_ray_get_a_ball_around_their_middle() -> None:
         assert np.linalg.norm(found.value - rows.mean(axis=0)) < 0.02
 
 
-def test_missing_values_stay_where_the_centre_was_before_it_moved_aside() -> None:
+@pytest.mark.parametrize(("dim", "step"), [(1, "curve"), (2, "outer radius aside")])
+def test_missing_values_stay_where_the_centre_was_before_it_moved_aside(
+    dim: int, step: str
+) -> None:
     # One in twenty is missing, and the ball moves to the middle of its ends, several times the
     # mean: as that, missing values would make the mean a tenth too large or more. The centre
     # before lies between 0 and the mean, so they draw it towards 0 by a twentieth at most.
-    rows = np.random.default_rng(6).lognormal(2.5, 1.2, (8000, 1)).clip(max=300)
-    recorded = float(rows[400:].mean())
+    rows = np.random.default_rng(6).lognormal(2.5, 1.2, (8000, dim)).clip(max=300)
+    rows[:, 1:] = 0.0
+    recorded = float(rows[400:, 0].mean())
     rows[:400] = np.nan
     for _ in range(3):
         found = run(rows, mh.ZCDP(rho=32))
-        assert found.count("outer radius aside") == 1
+        assert found.count(step) == 1
         assert isinstance(found.ball, mh.Ball)
         assert found.ball.center[0] > 3 * recorded
         assert 0.94 * recorded < float(found.value[0]) < 1.01 * recorded
@@ -581,6 +596,8 @@ def test_many_neighbours_with_an_extreme_record_take_the_same_paths(
     monkeypatch.setattr(type(LAWS["normal"]), "sample", Drawn())
     # A search is the same whenever its cells and its share are: made once, checked once.
     monkeypatch.setattr(Schedule, "finder", functools.lru_cache(Schedule.finder))
+    cached = functools.lru_cache(line_interval.prefix_recipe)
+    monkeypatch.setattr(line_interval, "prefix_recipe", cached)
     distance, allowed = flow_distance(10_000, -1e300)
     assert distance <= allowed
 

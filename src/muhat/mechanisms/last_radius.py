@@ -5,7 +5,9 @@ multiple of the radius r that most records have? If so, they may be a group of t
 last radius is sought out there, with a rank that would see such a group. If not, it is sought close
 by, where a mistake costs little: with a larger rank, and for a small share.
 
-With pure noise one choice among all places is cheaper than two, and its rank error is uniform.
+With pure noise one choice among all places is cheaper than two, and its rank error is uniform. On
+a line, with normal noise, there is no last radius: a curve of counts shows two ends
+(`line_ends.py`).
 
 N = 2√d/μ is the balance: with N records outside, all on one side, letting one more outside saves
 as much noise as it costs bias.
@@ -21,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.mechanisms.line_ends import CURVE_SHARE, most_beyond
 from muhat.mechanisms.sharing import Sharing, short_fraction
 
 Places = NDArray[np.int64]
@@ -206,20 +209,27 @@ class LastRadius:
         """How many records it leaves outside."""
         return self._at_most_half(self.uncapped_pure)
 
-    # Both.
+    # All of them.
+
+    @property
+    def on_line(self) -> bool:
+        """Whether two ends are sought instead of a radius."""
+        return self._dim == 1 and not self.sharing.pure
 
     @property
     def likely_share(self) -> Fraction:
         """What the last radius costs if few records lie far outside."""
         if self.sharing.pure:
             return self.pure_share
+        if self.on_line:
+            return CURVE_SHARE
         return self.each_share + self.near_share
 
     @property
     def most_share(self) -> Fraction:
         """What it costs at most."""
-        if self.sharing.pure:
-            return self.pure_share
+        if self.sharing.pure or self.on_line:
+            return self.likely_share
         far = len(FAR_STEPS) * self.each_share + self.far_share(1 << MOST_AGAIN)
         return self.each_share + max(far, self.near_share)
 
@@ -228,6 +238,8 @@ class LastRadius:
         """The most records that it is meant to leave outside."""
         if self.sharing.pure:
             return self.beyond_pure
+        if self.on_line:
+            return most_beyond(self.sharing)
         return max(self.beyond_far, self.beyond_near)
 
     @property
@@ -235,6 +247,8 @@ class LastRadius:
         """Whether it would have to leave all records outside."""
         if self.sharing.pure:
             return self.uncapped_pure >= self.sharing.n
+        if self.on_line:
+            return self.most_outside >= self.sharing.n
         strays = self._far_deviations / self.sharing.step_strength(float(self.each_share))
         return max(2 * self.balance, strays) >= self.sharing.n
 

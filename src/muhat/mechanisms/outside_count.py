@@ -19,17 +19,38 @@ from muhat.noise.law import Law
 
 
 @dataclass(frozen=True)
+class Sides:
+    """About so many records lie to the left and to the right, each with normal noise of a scale."""
+
+    left: float
+    right: float
+    scale: float
+
+
+@dataclass(frozen=True)
 class OutsideCount:
-    """About `value` records lie outside, with noise of a law and a scale."""
+    """About `value` records lie outside, with noise of a law and a scale.
+
+    On a line `sides` may say on which side of it.
+    """
 
     value: float
     law: Law
     scale: float
+    sides: Sides | None = None
 
     @property
     def standard_error(self) -> float:
         """The standard deviation of the noise."""
         return self.scale * math.sqrt(self.law.variance(1))
+
+    def most_on_sides(self, confidence: float) -> tuple[float, float]:
+        """Ends that the numbers to the left and to the right do not exceed, each so surely."""
+        reach = self.law.quantile(2 * confidence - 1, 1)
+        if self.sides is None:
+            return self.value + self.scale * reach, self.value + self.scale * reach
+        far = self.sides.scale * reach
+        return self.sides.left + far, self.sides.right + far
 
     def half_width(self, confidence: float) -> float:
         """How far the exact number may be away, at this confidence."""

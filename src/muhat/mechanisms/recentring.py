@@ -13,7 +13,8 @@
 g ∈ [0, 1] shrinks V as James and Stein do: towards 1 if records beyond r pull the mean somewhere,
 towards 0 if V is hardly more than its noise. Intervals are about the sum with V itself, whose noise
 is known. If the centre has moved, and under pure privacy, there
-is no V, and the last ball is (c, t).
+is no V, and the last ball is (c, t). On a line, with normal noise, a curve of counts around (c, r)
+shows two ends instead of t, and the records between them are averaged (`line_interval.py`).
 
 Every step is private by itself, given the outputs of the steps before it: a quantile rests on
 counts of sensitivity 1, a mean is that of a public ball by then. The steps' shares of the promise
@@ -36,6 +37,8 @@ from numpy.typing import NDArray
 from muhat.domains import Ball, Domain
 from muhat.mechanisms.last_radius import EDGES, Places
 from muhat.mechanisms.learning import Learnt
+from muhat.mechanisms.line_ends import CURVE_SHARE, prefix_recipe
+from muhat.mechanisms.line_interval import Line, line_interval
 from muhat.mechanisms.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.ratio_mean import Shell, ratio_mean
 from muhat.mechanisms.recentring_schedule import (
@@ -86,10 +89,11 @@ class Recentring:
         schedule = self.schedule
         if schedule.is_hopeless:
             return {"the public default": 1.0}
+        ends = "curve of counts" if schedule.last.on_line else "last radius, most often"
         return {
             "first radius": float(schedule.first_share),
             "centre, each round": float(schedule.center_share),
-            "last radius, most often": float(schedule.last.likely_share),
+            ends: float(schedule.last.likely_share),
             "records outside it": float(schedule.outside_share),
             "the mean, after two rounds": float(schedule.likely_final_share),
             "the mean, at least": float(schedule.least_final_share),
@@ -117,6 +121,11 @@ class Recentring:
         last, places = schedule.last, schedule.last.pure_places(0)
         if schedule.pure:
             schedule.finder(len(places), last.pure_share)
+        elif last.on_line:
+            schedule.finder(2, schedule.question_share)
+            line = Line.around(0.0, float(schedule.edges[0]), schedule)
+            for cells, share in ((line.cells, CURVE_SHARE), (3, schedule.outside_share)):
+                prefix_recipe(schedule, cells, share)
         else:
             schedule.finder(2, schedule.question_share)
             schedule.finder(2, last.each_share)
@@ -150,11 +159,14 @@ def recentred_mean(schedule: Schedule, reader: Reader, *, counted: bool = False)
         return Learnt(np.zeros(schedule.dim), None, None, (default,))
     chain = _Chain(schedule, reader, counted)
     found = chain.learn()
+    if schedule.last.on_line:
+        return chain.between(found)
     outer = chain.outer(found)
     moved = chain.aside(found, outer)
     ball = moved or _Around(found.center, outer, found.counts)
     outside = chain.outside(ball)
-    mean = chain.whole_mean(ball) if moved else chain.mean(found, outer)
+    radius = float(schedule.edges[ball.place])
+    mean = chain.whole_mean(ball.center, radius) if moved else chain.mean(found, outer)
     return mean if mean.failure else replace(mean, outside=outside)
 
 
@@ -260,14 +272,27 @@ class _Chain:
         steps.transcript.steps.append(Step("outside", share, float(schedule.edges[ball.place])))
         return found
 
-    def whole_mean(self, ball: _Around) -> Learnt:
+    def between(self, found: _Around) -> Learnt:
+        """The mean of records on a line, clipped to an interval that a curve of counts shows."""
+        schedule, steps = self._schedule, self._steps
+        if not self._counted:
+            # The middle of both ends is no place for missing values: they stay at the centre.
+            steps.reader = steps.reader.filling(found.center)
+        radius = float(schedule.edges[found.place])
+        ends = line_interval(steps, float(found.center[0]), radius, schedule.outside_share)
+        center = np.array([(ends.lower + ends.upper) / 2])
+        half = (ends.upper - ends.lower) / 2 * float(schedule.weights[0])
+        mean = self.whole_mean(center, half)
+        return mean if mean.failure else replace(mean, outside=ends.outside)
+
+    def whole_mean(self, center: Floats, radius: float) -> Learnt:
         """The mean of the records clipped to a ball."""
-        steps, radius = self._steps, float(self._schedule.edges[ball.place])
+        steps = self._steps
         if self._counted:
-            ratio = steps.ratio("mean", ball.center, radius, 1 - steps.spent)
-            domain = around(ball.center, radius, self._schedule.weights)
+            ratio = steps.ratio("mean", center, radius, 1 - steps.spent)
+            domain = around(center, radius, self._schedule.weights)
             return ratio_mean(ratio, domain, tuple(steps.transcript.steps))
-        value, noise, domain = steps.mean("mean", ball.center, radius, 1 - steps.spent)
+        value, noise, domain = steps.mean("mean", center, radius, 1 - steps.spent)
         return Learnt(value, noise, domain, tuple(steps.transcript.steps))
 
     def mean(self, found: _Around, outer: int) -> Learnt:
@@ -276,7 +301,7 @@ class _Chain:
         center, inner, last = found.center, schedule.edges[found.place], schedule.edges[outer]
         share = schedule.shell_share(inner, last, 1 - steps.spent)
         if share is None:
-            return self.whole_mean(_Around(center, outer, found.counts))
+            return self.whole_mean(center, float(last))
         shell, scale = self._shell("shell", center, float(inner), float(last), share)
         ball = around(center, float(last), schedule.weights)
         if self._counted:

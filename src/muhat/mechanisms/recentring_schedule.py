@@ -191,7 +191,9 @@ class Schedule(Sharing):
     @property
     def most_aside(self) -> Fraction:
         """What it costs at most to move the centre aside."""
-        return Fraction(0) if self.pure else ASIDE_SHARE + self.last.far_share(ASIDE_PLACES)
+        if self.pure or self.last.on_line:
+            return Fraction(0)
+        return ASIDE_SHARE + self.last.far_share(ASIDE_PLACES)
 
     def affords_round(self, spent: Fraction, share: Fraction) -> bool:
         """Whether a centre for a share, and a search around it, leave what is reserved."""

@@ -14,6 +14,7 @@ from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.ratio import Ratio
 from muhat.planning.run import Columns, check_rows, note_of
 from muhat.release.outside import CONFIDENCE, Outside
+from muhat.release.record_mean import BOTH, RecordMean, record_mean
 from muhat.release.recorded import Recorded
 from muhat.release.release import Release
 
@@ -94,6 +95,7 @@ def released(
         bias=None if found.failure else _bias(plan, found),
         unshrunk=found.unshrunk,
         outside=_outside(found, plan.n if averaged is None else averaged),
+        record_mean=_record_mean(plan, found),
         averaged=averaged,
         missing=plan.missing,
         recorded=_recorded(found),
@@ -128,6 +130,24 @@ def _bias(plan: RealsPlan | UnknownNumberPlan, found: Learnt) -> float | None:
     if found.part is None:
         return plan.bias
     return found.part.bias if math.isfinite(found.part.bias) else None
+
+
+def _record_mean(plan: RealsPlan | UnknownNumberPlan, found: Learnt) -> RecordMean | None:
+    """Where the mean of all records lies: of one column, if few of them are outside."""
+    outside, few = found.outside, _outside(found, plan.n)
+    if plan.dim != 1 or plan.n is None or outside is None or few is None or not few.is_small:
+        return None
+    noise, ball, size = found.noise, found.ball, plan.domain.magnitude
+    if noise is None or ball is None or size is None:
+        return None
+    if isinstance(noise, Ratio):
+        spread, center = noise.sum_spread, float(ball.center[0])
+        lower, upper = (center + float(end[0]) for end in noise.interval(BOTH, joint=False))
+        reach = spread.law.quantile(BOTH, spread.rows) * float(noise.count_scale[0])
+        return record_mean((lower, upper), ball, outside, float(noise.count[0]) - reach, size)
+    middle = float((found.value if found.unshrunk is None else found.unshrunk)[0])
+    half = float(noise.half_widths(BOTH, joint=False)[0])
+    return record_mean((middle - half, middle + half), ball, outside, plan.n, size)
 
 
 def transcript(found: Learnt) -> str:

@@ -181,6 +181,7 @@ def _learnt_lines(release: Release) -> list[str]:
         "How many records lie outside is not known; what they add is not in the interval."
         if release.outside is None
         else release.outside.describe(),
+        *_whole_lines(release),
     ]
     if release.missing in (None, "center"):
         lines.append(
@@ -192,6 +193,18 @@ def _learnt_lines(release: Release) -> list[str]:
             "that is left out; errors and intervals are those of the mean before that."
         )
     return lines
+
+
+def _whole_lines(release: Release) -> list[str]:
+    """Where the mean of all records lies, if that is known."""
+    whole = release.record_mean
+    if whole is None:
+        return []
+    ends = [rounded(end, whole.upper - whole.lower) for end in (whole.lower, whole.upper)]
+    return [
+        f"If no record lies beyond {whole.least:.6g} … {whole.most:.6g}, the mean of all records "
+        f"is in {ends[0]} … {ends[1]} (95 %)."
+    ]
 
 
 def _learnt_set(release: Release) -> str:

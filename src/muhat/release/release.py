@@ -32,6 +32,7 @@ from muhat.release.outside import Outside
 from muhat.release.population import population_interval, shows_population
 from muhat.release.public_sets import Intervals, nearest
 from muhat.release.reading import read_json
+from muhat.release.record_mean import RecordMean
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
 
@@ -60,7 +61,8 @@ class Release:
 
     Where nothing is known about the error, `noise` is None. `bias` bounds |E value − mean| in
     every column if the assumptions hold, None where no such bound is proved. `outside` counts the
-    records outside a domain that was learnt, if that was paid for. Where n is secret and a part of
+    records outside a domain that was learnt, if that was paid for, and `record_mean` is where the
+    mean lies with them, if none is too far out. Where n is secret and a part of
     the records was averaged, `averaged` says of how many: noisy, and paid for. Where a moment is
     assumed, `moment_error` and `rmse`, the root mean square error against the population's mean at
     most (weighted as in the plan), say what follows from it. `unprojected` is the value before
@@ -88,6 +90,7 @@ class Release:
     ledger_head: dict[str, Any] | None
     bias: float | None = None
     outside: Outside | None = None
+    record_mean: RecordMean | None = None
     averaged: int | None = None
     moment_error: MomentError | None = None
     rmse: float | None = None
@@ -106,7 +109,7 @@ class Release:
             raise InvalidInput("a release that failed has not-a-number in every column.")
         said = (
             *(self.noise, self.certificate, self.outside, self.unprojected, self.unshrunk),
-            *(self.averaged, self.moment_error, self.rmse),
+            *(self.averaged, self.moment_error, self.rmse, self.record_mean),
         )
         if self.failed and any(one is not None for one in said):
             raise InvalidInput("a release that failed has a reason and nothing else to say.")
@@ -260,6 +263,7 @@ class Release:
         optional = {
             "bias": self.bias,
             "outside": None if self.outside is None else self.outside.to_dict(),
+            "record_mean": None if self.record_mean is None else self.record_mean.to_dict(),
             "averaged": self.averaged,
             "rmse": self.rmse,
             "moment_error": None if self.moment_error is None else self.moment_error.to_dict(),
@@ -315,7 +319,7 @@ class Release:
         columns, outside = tuple(fields["columns"]), fields.get("outside")
         averaged, rmse, assumed = map(fields.get, ("averaged", "rmse", "moment_error"))
         values = [math.nan] * len(columns) if value is None else value
-        recorded, squares = fields.get("recorded"), fields.get("squares")
+        recorded, squares, whole = map(fields.get, ("recorded", "squares", "record_mean"))
         if (fields["noise"] is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")
         return cls(
@@ -328,6 +332,7 @@ class Release:
             certificate=read_certificate(fields),
             bias=fields.get("bias"),
             outside=None if outside is None else Outside.from_dict(outside),
+            record_mean=None if whole is None else RecordMean.from_dict(whole),
             averaged=None if averaged is None else _check.count("averaged", averaged),
             moment_error=None if assumed is None else MomentError.from_dict(assumed),
             rmse=None if rmse is None else _check.real("rmse", rmse),
