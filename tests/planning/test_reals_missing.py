@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -205,3 +207,21 @@ def test_symmetric_means_leave_missing_values_out() -> None:
     assert abs(float(release) - 500) < 1
     assert release.averaged is not None
     assert 3000 < release.averaged <= 4000
+
+
+def test_a_protocol_says_who_should_answer() -> None:
+    people = np.random.default_rng(1).normal(5, 1, (20_000, 1))
+    promise = mh.PureDP(epsilon=1)
+    protocol = mh.protocols.local_mean(domain=mh.Reals(1, 100), n=20_000, privacy=promise)
+    text = str(mh.protocols.simulate(protocol, people))
+    assert "only people who have one should answer" in text
+
+
+def test_the_steps_of_a_release_spend_the_promise_and_no_more() -> None:
+    data, _ = wages()
+    for more in ({}, {"moment": (2, 12.0)}):
+        release = released(data, **more)
+        (line,) = [each for each in release.assumptions if each.startswith("the steps taken")]
+        shares = [Fraction(part) for part in re.findall(r"\d+/\d+", line)]
+        assert line.split(": ")[1].startswith("number ")
+        assert sum(shares) == 1

@@ -14,7 +14,10 @@ from muhat.mechanisms.sharing import Floats
 from muhat.mechanisms.shrinking import together
 from muhat.mechanisms.steps import Step
 
-FEW = "the noisy number of recorded values cannot be told from 0"
+FEW = (
+    "the noisy number of recorded values cannot be told from 0 (are these columns numbers, and are "
+    "they the columns that were meant?)"
+)
 
 _CONFIDENCE = 0.95
 """At which it can."""

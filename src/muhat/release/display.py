@@ -28,6 +28,8 @@ MISSING = {
 }
 """What is printed of the rule for missing values."""
 
+_BIASED = "if many are, the value is biased."
+
 
 def release_text(release: Release) -> str:
     """A release for the terminal."""
@@ -184,8 +186,10 @@ def _learnt_lines(release: Release) -> list[str]:
         *_whole_lines(release),
     ]
     if release.missing in (None, "center"):
+        asked = release.mechanism.startswith(("local-", "shuffle-"))
         lines.append(
-            "A missing value counts as the centre that was found: if many are, the value is biased."
+            "A missing value counts as the centre that was found: "
+            + ("only people who have one should answer." if asked else _BIASED)
         )
     if release.unshrunk is not None:
         lines.append(
