@@ -1,15 +1,75 @@
 """muhat: private means with the least noise, exact arithmetic and a certificate.
 
 The public names, nothing else. Each is loaded when first used (PEP 562), so `import muhat`
-costs next to nothing.
+costs next to nothing; type checkers see all of them.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from muhat import bounds as bounds
+    from muhat import protocols as protocols
+    from muhat import research as research
+    from muhat import stream as stream
+    from muhat import workloads as workloads
+    from muhat.bounds import LowerBound as LowerBound
+    from muhat.data.files import csv_data as csv_data
+    from muhat.domains import Ball as Ball
+    from muhat.domains import Box as Box
+    from muhat.domains import Ellipsoid as Ellipsoid
+    from muhat.domains import LpBall as LpBall
+    from muhat.domains import MomentTensor as MomentTensor
+    from muhat.domains import Points as Points
+    from muhat.domains import Reals as Reals
+    from muhat.domains import SchattenBall as SchattenBall
+    from muhat.domains import Simplex as Simplex
+    from muhat.domains import Zonotope as Zonotope
+    from muhat.ellipsoids import gamma as gamma
+    from muhat.ellipsoids import smallest_ellipsoid as smallest_ellipsoid
+    from muhat.errors import BudgetExceeded as BudgetExceeded
+    from muhat.errors import DataChanged as DataChanged
+    from muhat.errors import Impossible as Impossible
+    from muhat.errors import InvalidInput as InvalidInput
+    from muhat.errors import MuhatError as MuhatError
+    from muhat.errors import SourceFailed as SourceFailed
+    from muhat.ledger import Head as Head
+    from muhat.ledger import Ledger as Ledger
+    from muhat.planning import Plan as Plan
+    from muhat.planning import UnboundedPlan as UnboundedPlan
+    from muhat.planning import count as count
+    from muhat.planning import mean as mean
+    from muhat.planning import plan_count as plan_count
+    from muhat.planning import plan_mean as plan_mean
+    from muhat.planning import plan_sum as plan_sum
+    from muhat.planning import privacy_for as privacy_for
+    from muhat.planning import sum as sum
+    from muhat.planning.low_bias_plan import LowBiasPlan as LowBiasPlan
+    from muhat.planning.quantile_plan import QuantilePlan as QuantilePlan
+    from muhat.planning.quantiles import plan_quantile as plan_quantile
+    from muhat.planning.quantiles import quantile as quantile
+    from muhat.planning.queries import plan_queries as plan_queries
+    from muhat.planning.query_plan import QueryPlan as QueryPlan
+    from muhat.planning.smooth import SmoothPlan as SmoothPlan
+    from muhat.planning.unknown_number import UnknownNumberPlan as UnknownNumberPlan
+    from muhat.privacy import GDP as GDP
+    from muhat.privacy import RDP as RDP
+    from muhat.privacy import ZCDP as ZCDP
+    from muhat.privacy import ApproxDP as ApproxDP
+    from muhat.privacy import Neighbors as Neighbors
+    from muhat.privacy import PureDP as PureDP
+    from muhat.privacy import shuffled as shuffled
+    from muhat.privacy.amplification import amplified as amplified
+    from muhat.release import Certificate as Certificate
+    from muhat.release import Release as Release
+    from muhat.release.group_release import GroupRelease as GroupRelease
+    from muhat.release.quantile_release import QuantileRelease as QuantileRelease
+    from muhat.release.query_release import QueryRelease as QueryRelease
+    from muhat.workloads.factorize import factorize as factorize
 
 _HOMES = {
     "MuhatError": "muhat.errors",
@@ -71,15 +131,16 @@ _ROOMS = {"bounds", "protocols", "research", "stream", "workloads"}
 
 __all__ = sorted([*_HOMES, *_ROOMS])
 
+if not TYPE_CHECKING:  # a checker that saw this would take every name for one of muhat
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-    if name in _ROOMS:
-        return importlib.import_module(f"muhat.{name}")
-    raise AttributeError(f"module 'muhat' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            value = getattr(importlib.import_module(_HOMES[name]), name)
+            globals()[name] = value
+            return value
+        if name in _ROOMS:
+            return importlib.import_module(f"muhat.{name}")
+        raise AttributeError(f"module 'muhat' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -29,6 +29,8 @@ LARGEST_NUMBER = 1 << 100
 
 Label = str | int | float | bool
 Number = int | float
+Cells = Iterable[Label] | int | Mapping[str, Any]
+"""What users type for the cells of a column; `categories_of` says what it means."""
 
 _KEYS = ("labels", "bins", "size", "missing", "default")
 

@@ -20,6 +20,7 @@ from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
+    from muhat.data.categories import Cells
     from muhat.data.groups import GroupSource
 
 MOST_GROUPS = 100_000
@@ -35,7 +36,7 @@ class GroupsWork:
 
     plan: Plan
     by: str | int
-    groups: Any
+    groups: Cells | None
 
     def __post_init__(self) -> None:
         if not isinstance(self.plan.domain, Box) or self._lattice is None:

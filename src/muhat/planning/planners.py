@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,12 @@ from muhat.mechanisms.recipe import Protection
 from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.noise_kinds import kinds_of_noise
+from muhat.planning.options import (
+    BoundedOptions,
+    LowBiasOptions,
+    RealsOptions,
+    UnboundedOptions,
+)
 from muhat.planning.plan import Plan
 from muhat.planning.reals_checks import check_low_bias, check_unbounded
 from muhat.planning.reals_rule import reals_rule
@@ -40,17 +46,66 @@ from muhat.privacy import Neighbors, Privacy, check_promise
 
 
 @overload
-def plan_mean(*, domain: Reals, n: int | None, **options: Any) -> Any: ...
+def plan_mean(
+    *,
+    domain: Domain | NamedBounds,
+    n: int,
+    unbiased: bool = False,
+    **options: Unpack[BoundedOptions],
+) -> Plan: ...
 
 
 @overload
 def plan_mean(
-    *, domain: Domain | NamedBounds | None = None, n: int | None, **options: Any
+    *,
+    domain: Domain | NamedBounds,
+    n: None,
+    unbiased: Literal[False] = False,
+    **options: Unpack[BoundedOptions],
 ) -> Plan: ...
 
 
-# The options of the overloads are those below; written out a third time they would say no more.
-def plan_mean(  # type: ignore[misc]
+@overload
+def plan_mean(
+    *,
+    domain: Domain | NamedBounds,
+    n: None,
+    unbiased: Literal[True],
+    n_min: int | None = None,
+    **options: Unpack[BoundedOptions],
+) -> SmoothPlan: ...
+
+
+@overload
+def plan_mean(
+    *, domain: Reals, n: int, moment: None = None, **options: Unpack[UnboundedOptions]
+) -> UnboundedPlan: ...
+
+
+@overload
+def plan_mean(
+    *,
+    domain: Reals,
+    n: int,
+    moment: tuple[float, ArrayLike],
+    max_bias: ArrayLike | None = None,
+    **options: Unpack[LowBiasOptions],
+) -> LowBiasPlan: ...
+
+
+@overload
+def plan_mean(
+    *,
+    domain: Reals,
+    n: None,
+    n_min: int,
+    moment: tuple[float, ArrayLike] | None = None,
+    max_bias: ArrayLike | None = None,
+    **options: Unpack[RealsOptions],
+) -> UnknownNumberPlan: ...
+
+
+def plan_mean(
     *,
     domain: Domain | NamedBounds | Reals | None = None,
     n: int | None,

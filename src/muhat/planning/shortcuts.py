@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from numpy.typing import ArrayLike
 
@@ -14,6 +14,7 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, as_ledger
 from muhat.planning.execution import SumsWork
 from muhat.planning.low_bias_columns import by_column
+from muhat.planning.options import BoundedOptions, RealsOptions
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
@@ -27,6 +28,7 @@ from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
+    from muhat.data.categories import Cells
 
 
 class Counted(enum.Enum):
@@ -51,15 +53,53 @@ def number_for(
 
 
 @overload
-def mean(data: Any, *, by: str | int, groups: Any, **options: Any) -> GroupRelease: ...
+def mean(
+    data: Any,
+    *,
+    domain: Domain | NamedBounds,
+    by: str | int,
+    groups: Cells,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    n: Counted | None = COUNTED,
+    ledger: LedgerLike = None,
+    **options: Unpack[BoundedOptions],
+) -> GroupRelease: ...
 
 
 @overload
-def mean(data: Any, *, by: None = None, groups: None = None, **options: Any) -> Release: ...
+def mean(
+    data: Any,
+    *,
+    domain: Domain | NamedBounds,
+    by: None = None,
+    groups: None = None,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    n: int | Counted | None = COUNTED,
+    n_min: int | None = None,
+    unbiased: bool = False,
+    ledger: LedgerLike = None,
+    **options: Unpack[BoundedOptions],
+) -> Release: ...
 
 
-# The options of the overloads are those below; written out a third time they would say no more.
-def mean(  # type: ignore[misc]
+@overload
+def mean(
+    data: Any,
+    *,
+    domain: Reals,
+    by: None = None,
+    groups: None = None,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    n: int | Counted | None = COUNTED,
+    n_min: int | None = None,
+    moment: tuple[float, ArrayLike | Mapping[str, float]] | None = None,
+    max_bias: ArrayLike | Mapping[str, float] | None = None,
+    ledger: LedgerLike = None,
+    **options: Unpack[RealsOptions],
+) -> Release: ...
+
+
+def mean(
     data: Any,
     *,
     columns: Sequence[str] | Sequence[int] | None = None,
@@ -84,7 +124,7 @@ def mean(  # type: ignore[misc]
     unbiased: bool = False,
     n_min: int | None = None,
     by: str | int | None = None,
-    groups: Any = None,
+    groups: Cells | None = None,
     ledger: LedgerLike = None,
 ) -> Release | GroupRelease:
     """A private mean of a file, a dataframe or an array.
@@ -271,7 +311,7 @@ def _grouped(
     domain: Domain | NamedBounds | Reals | None,
     n: int | Counted | None,
     by: str | int | None,
-    groups: Any,
+    groups: Cells | None,
     ledger: LedgerLike,
     **options: Any,
 ) -> GroupRelease:
@@ -289,7 +329,7 @@ def _grouped(
     if isinstance(domain, Mapping) and columns is not None:
         domain = in_order(domain, columns)
     _, names = as_domain(domain)
-    assert not isinstance(domain, Reals)  # refused just now
+    assert isinstance(domain, Domain | Mapping)  # anything else was refused just now
     chosen = names if columns is None else columns
     if chosen is None:
         raise InvalidInput("columns must be named when there are groups.")

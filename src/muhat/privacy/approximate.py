@@ -17,7 +17,7 @@ from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import LEAST_FLOAT, as_typed, float_at_least, ten_digits_at_least
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ApproxDP(Privacy):
     """(ε, δ)-differential privacy."""
 

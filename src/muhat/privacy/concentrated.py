@@ -14,7 +14,7 @@ from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import as_typed, float_at_least, root_below, ten_digits_at_least
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ZCDP(Privacy):
     """ρ-zero-concentrated differential privacy: D_α ≤ αρ for every α > 1."""
 

@@ -20,7 +20,7 @@ from muhat.privacy.rounding import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GDP(Privacy):
     """μ-Gaussian differential privacy: as hard to tell apart as N(0, 1) and N(μ, 1)."""
 

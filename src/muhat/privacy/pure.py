@@ -16,7 +16,7 @@ from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import as_typed, float_at_least, ten_digits_at_least
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PureDP(Privacy):
     """ε-differential privacy."""
 

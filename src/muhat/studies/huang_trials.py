@@ -147,14 +147,13 @@ def _estimator(name: str, cell: Cell) -> Run:
 
 
 def _plan(name: str, cell: Cell) -> UnboundedPlan:
-    plan: UnboundedPlan = plan_mean(
+    return plan_mean(
         domain=Reals(cell.dim, cell.magnitude),
         n=cell.n,
         privacy=ZCDP(rho=cell.rho),
         mechanism=MECHANISMS[name],
         insist=True,
     )
-    return plan
 
 
 def runs_of(least: int, dim: int) -> int:

@@ -12,6 +12,7 @@ from numpy.random import Generator, default_rng
 import muhat as mh
 from muhat.data import open_source
 from muhat.mechanisms.symmetric import SymmetricMean
+from muhat.mechanisms.symmetric_method import SymmetricMethod
 from muhat.studies.kamath_populations import Floats
 from muhat.studies.kamath_symmetric_shown import OFFSET
 from muhat.studies.study import Settings
@@ -60,6 +61,7 @@ def planned(name: str, settings: Settings) -> SymmetricMean:
         mechanism=name,
         insist=True,
     )
+    assert isinstance(plan.method, SymmetricMethod)
     (column,) = plan.method.means.columns
     assert isinstance(column, SymmetricMean)
     return column

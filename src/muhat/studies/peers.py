@@ -41,9 +41,11 @@ def _task(name: str, privacy: Privacy, dim: int, settings: Settings) -> list[Row
     many = generator.beta(2, 5, (settings["many"], dim))
     at_the_end = np.zeros((settings["n"], dim))
     plan = mh.plan_mean(domain=mh.Box([0.0] * dim, [1.0] * dim), n=settings["n"], privacy=privacy)
-    ratio = plan.certificate.ratio
+    certificate = plan.certificate
+    assert certificate is not None
+    ratio = certificate.ratio
     common: Row = {"promise": name, "privacy": privacy.describe(), "d": dim, "n": settings["n"]}
-    common["lower_bound"] = None if ratio is None else plan.certificate.error / ratio
+    common["lower_bound"] = None if ratio is None else certificate.error / ratio
     rows: list[Row] = []
     timed: dict[str, Callable[[], object]] = {"numpy": lambda: many.mean(axis=0)}
     for library, make in MAKERS.items():

@@ -1,0 +1,148 @@
+"""Right uses: no error for a type checker, and what comes back is what it says.
+
+`tests/test_types.py` has mypy read this file, and runs it with an `assert_type` that looks.
+"""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+import muhat as mh
+from muhat.domains import Domain
+from muhat.ellipsoids import SmallestEllipsoid
+from muhat.ledger import Balance, Entry
+from muhat.privacy import Privacy
+from muhat.workloads import Workload
+
+Floats = NDArray[np.float64]
+
+# Promises, in words and by position.
+promise = mh.ZCDP(rho=0.5)
+typing.assert_type(promise, mh.ZCDP)
+typing.assert_type(mh.ZCDP(0.5).rho, float)
+typing.assert_type(mh.PureDP(1.0), mh.PureDP)
+typing.assert_type(mh.ApproxDP(1.0, 1e-6).delta, float)
+typing.assert_type(mh.GDP(1.0), mh.GDP)
+typing.assert_type(mh.RDP(alpha=2.0, epsilon=1.0), mh.RDP)
+
+# Domains, and what is made of them.
+box = mh.Box([0], [1])
+ball = mh.Ball(radius=1.0, dim=2)
+typing.assert_type(box, mh.Box)
+typing.assert_type(ball + np.ones(2), Domain)
+typing.assert_type(ball * box, Domain)
+typing.assert_type(np.eye(2) @ ball, Domain)
+typing.assert_type(mh.smallest_ellipsoid(ball), SmallestEllipsoid)
+typing.assert_type(mh.smallest_ellipsoid(ball).matrix, Floats)
+typing.assert_type(mh.gamma(ball), float)
+
+# Plans of a mean: which one it is follows from the domain, n and what is assumed.
+bounds = {"age": (16, 90)}
+plan = mh.plan_mean(domain=ball, n=100, privacy=promise, p=2, weights=[1, 2], missing="center")
+typing.assert_type(plan, mh.Plan)
+typing.assert_type(plan.expected_error, float | None)
+typing.assert_type(plan.covariance, Floats | None)
+typing.assert_type(plan.certificate, mh.Certificate | None)
+typing.assert_type(plan.alternatives, tuple[tuple[str, float], ...])
+typing.assert_type(plan.neighbors, mh.Neighbors)
+typing.assert_type(plan.privacy, Privacy)
+typing.assert_type(plan.describe(), str)
+typing.assert_type(mh.plan_mean(domain=bounds, n=100, privacy=promise, unbiased=True), mh.Plan)
+typing.assert_type(mh.plan_mean(domain=bounds, n=None, privacy=promise), mh.Plan)
+smooth = mh.plan_mean(domain=box, n=None, privacy=mh.PureDP(1.0), unbiased=True, n_min=100)
+typing.assert_type(smooth, mh.SmoothPlan)
+typing.assert_type(smooth.n, None)
+typing.assert_type(smooth.n_min, int | None)
+
+reals = mh.Reals(dim=1, magnitude=1e4)
+unbounded = mh.plan_mean(domain=reals, n=4000, privacy=promise)
+typing.assert_type(unbounded, mh.UnboundedPlan)
+typing.assert_type(unbounded.n, int)
+typing.assert_type(unbounded.expected_error, None)
+typing.assert_type(unbounded.error_at(radius=2.0), float)
+low_bias = mh.plan_mean(domain=reals, n=4000, privacy=promise, moment=(2, 1.0), max_bias=0.1)
+typing.assert_type(low_bias, mh.LowBiasPlan)
+typing.assert_type(low_bias.rmse, float)
+typing.assert_type(low_bias.certificate, None)
+approximate = mh.ApproxDP(1.0, 1e-6)
+secret = mh.plan_mean(domain=reals, n=None, n_min=4000, privacy=approximate, moment=(2, 1.0))
+typing.assert_type(secret, mh.UnknownNumberPlan)
+typing.assert_type(secret.n, None)
+typing.assert_type(secret.inner, mh.UnboundedPlan | mh.LowBiasPlan)
+
+typing.assert_type(mh.plan_sum(domain=bounds, n=None, privacy=promise), mh.Plan)
+typing.assert_type(mh.plan_count(privacy=promise), mh.Plan)
+typing.assert_type(mh.plan_quantile(0.5, lower=0, upper=1, privacy=promise), mh.QuantilePlan)
+typing.assert_type(mh.privacy_for(domain=ball, n=100, error=0.1), Privacy)
+
+
+def planned(n: int | None, domain: mh.Box | mh.Reals) -> mh.Plan | mh.UnboundedPlan:
+    """Arguments of several types are planned one type at a time."""
+    typing.assert_type(mh.plan_mean(domain=bounds, n=n, privacy=promise), mh.Plan)
+    return mh.plan_mean(domain=domain, n=4000, privacy=promise)
+
+
+typing.assert_type(planned(None, box), mh.Plan | mh.UnboundedPlan)
+
+# Releases.
+people = pyarrow.table({"age": np.arange(16.0, 90.0), "sex": ["f", "m"] * 37})
+release = mh.mean(people, domain=bounds, privacy=promise)
+typing.assert_type(release, mh.Release)
+typing.assert_type(plan.release(np.zeros((100, 2))), mh.Release)
+typing.assert_type(release.value, Floats)
+typing.assert_type(release.standard_error, Floats | None)
+typing.assert_type(release.interval(confidence=0.9), tuple[Floats, Floats])
+typing.assert_type(release.certificate, mh.Certificate | None)
+typing.assert_type(release.cost, Privacy)
+typing.assert_type(release.n, int | None)
+typing.assert_type(release.assumptions, tuple[str, ...])
+typing.assert_type(release.projected(), mh.Release)
+typing.assert_type(mh.Release.from_json(release.to_json()), mh.Release)
+typing.assert_type(float(release), float)
+typing.assert_type(mh.sum(people, domain=bounds, privacy=promise, n=None), mh.Release)
+typing.assert_type(mh.count(people, privacy=promise), mh.Release)
+typing.assert_type(
+    mh.mean(people, columns=["age"], domain=reals, privacy=promise, moment=(2, {"age": 15.0})),
+    mh.Release,
+)
+groups = mh.mean(people, domain=bounds, privacy=promise, by="sex", groups=["f", "m"])
+typing.assert_type(groups, mh.GroupRelease)
+typing.assert_type(groups["f"], mh.Release)
+typing.assert_type(groups.value, Floats)
+quantiles = mh.quantile(np.arange(74), [0.25, 0.5], lower=0, upper=100, privacy=promise)
+typing.assert_type(quantiles, mh.QuantileRelease)
+typing.assert_type(quantiles.value, Floats)
+if release.certificate is not None:
+    typing.assert_type(release.certificate.ratio, float | None)
+    typing.assert_type(release.certificate.bounds, tuple[mh.LowerBound, ...])
+
+# Rooms.
+workload = mh.workloads.prefix(4)
+typing.assert_type(workload @ np.ones(4), Floats)
+typing.assert_type(mh.workloads.kron(workload, mh.workloads.identity(2)), Workload)
+typing.assert_type(mh.factorize(workload).value, float)
+queries = mh.plan_queries(workload, privacy=promise, neighbors="add-remove")
+typing.assert_type(queries, mh.QueryPlan)
+typing.assert_type(queries.certificate, mh.Certificate)
+typing.assert_type(queries.release(np.arange(4)), mh.QueryRelease)
+typing.assert_type(mh.bounds.unbiased(ball, n=100, privacy=promise), tuple[mh.LowerBound, ...])
+typing.assert_type(mh.bounds.trilemma(n=100, epsilon=1.0), mh.bounds.Trilemma)
+protocol = mh.protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(1.0))
+typing.assert_type(protocol, mh.protocols.Protocol)
+typing.assert_type(protocol.client().randomize([0.5, 0.5]), bytes)
+typing.assert_type(mh.stream.plan_prefix_counter(10, promise), mh.stream.StreamPlan)
+
+
+def account(path: str) -> None:
+    """A ledger, which needs a file."""
+    ledger = mh.Ledger.create(path, budget=mh.ZCDP(1.0), neighbors="substitute")
+    typing.assert_type(mh.mean(people, domain=bounds, privacy=promise, ledger=ledger), mh.Release)
+    typing.assert_type(mh.mean(people, domain=bounds, privacy=promise, ledger=path), mh.Release)
+    typing.assert_type(ledger, mh.Ledger)
+    typing.assert_type(ledger.remaining, Balance)
+    typing.assert_type(ledger.entries(), list[Entry])
+    typing.assert_type(ledger.head, mh.Head)
