@@ -36,7 +36,7 @@ from benchmarks.unbounded_lines import (
     summary,
 )
 from muhat.data import distances
-from muhat.studies.samples import SHAPES, Shape, digits, fixed
+from muhat.studies.samples import SHAPES, SampleShape, digits, fixed
 
 RESULTS = Path(__file__).parent / "results" / "unbounded.md"
 NO_DIGITS = "  handwritten digits: left out, no --digits FOLDER was given"
@@ -96,7 +96,7 @@ def main(
 
 def _chosen(
     cells: Sequence[Cell], pattern: str, folder: str | None
-) -> Iterator[tuple[Cell, Shape]]:
+) -> Iterator[tuple[Cell, SampleShape]]:
     """The cells whose label matches, and their records; digits too if there is a folder."""
     for cell in cells:
         if fnmatch.fnmatchcase(cell.label, pattern):

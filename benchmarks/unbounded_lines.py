@@ -14,7 +14,7 @@ import muhat as mh
 from benchmarks.unbounded_cells import Cell
 from muhat.studies.coinpress import coinpress_mean
 from muhat.studies.hindsight import hindsight_error
-from muhat.studies.samples import Shape
+from muhat.studies.samples import SampleShape
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -114,7 +114,7 @@ def coinpress(dim: int, rounds: int, scale: float) -> Run:
     )
 
 
-def measure(cell: Cell, shape: Shape, trials: int) -> Line:
+def measure(cell: Cell, shape: SampleShape, trials: int) -> Line:
     """The errors of so many trials, each with records of its own from a fixed seed."""
     domain, promise = mh.Reals(cell.dim, MAGNITUDE), mh.ZCDP(rho=cell.rho)
     plan = mh.plan_mean(domain=domain, n=cell.n, privacy=promise, insist=True)

@@ -230,7 +230,7 @@ def test_short_work_and_pipes_see_no_progress(
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     # Other tests have read a moment ago: this is new work.
-    monkeypatch.setattr(progress.Work, "ended", -math.inf)
+    monkeypatch.setattr(progress.WorkDone, "ended", -math.inf)
     if not terminal:
         monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     exact_sums(Made([ones(5)] * 3), UNIT)
@@ -243,10 +243,12 @@ def test_passes_close_to_each_other_have_their_patience_once(
 ) -> None:
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(progress.Work, "ended", -math.inf)
+    monkeypatch.setattr(progress.WorkDone, "ended", -math.inf)
     exact_sums(Made([ones(5)] * 3), UNIT)
     assert shown.getvalue() == ""
-    monkeypatch.setattr(progress.Work, "began", progress.Work.began - progress.PATIENCE_SECONDS)
+    monkeypatch.setattr(
+        progress.WorkDone, "began", progress.WorkDone.began - progress.PATIENCE_SECONDS
+    )
     exact_sums(Made([ones(5)] * 3), UNIT)
     assert "100%" in shown.getvalue()
 

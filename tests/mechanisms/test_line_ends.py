@@ -11,7 +11,7 @@ import muhat as mh
 from muhat.mechanisms.line_ends import (
     CURVE_SHARE,
     LARGEST_DEVIATION,
-    Tail,
+    LineTail,
     best_ends,
     best_prefix,
     falling,
@@ -79,7 +79,7 @@ def test_a_sequence_is_made_to_fall_by_averaging() -> None:
 OFFSETS = np.array([1.0, 2.0, 4.0, 8.0])
 
 
-def both(left: list[float], right: list[float], centre: float = 500.0) -> tuple[Tail, Tail]:
+def both(left: list[float], right: list[float], centre: float = 500.0) -> tuple[LineTail, LineTail]:
     """Tails of counts beyond the four edges, with a noise of 10."""
     up_to = np.array([*left[::-1], centre, *(1000 - each for each in right)])
     return tails(up_to, OFFSETS, 1000, 10.0)
@@ -110,7 +110,7 @@ def test_a_loss_is_the_area_beyond_an_edge_and_its_doubt_grows_with_the_way_to_t
     assert tail.doubt().tolist() == [20.0, 10.0, 0.0]
 
 
-def curve(rows: np.ndarray, offsets: np.ndarray) -> tuple[Tail, Tail]:
+def curve(rows: np.ndarray, offsets: np.ndarray) -> tuple[LineTail, LineTail]:
     """Both tails without noise, as if there were a little of it."""
     edges = np.concatenate([-offsets[::-1], [0.0], offsets])
     return tails(np.searchsorted(np.sort(rows), edges, "right") * 1.0, offsets, len(rows), 5.0)

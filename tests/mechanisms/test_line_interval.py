@@ -9,7 +9,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.line_interval import Line, count_sides, line_interval
+from muhat.mechanisms.line_interval import LineEdges, count_sides, line_interval
 from muhat.mechanisms.recentring_schedule import Schedule
 from muhat.mechanisms.recipe import Protection
 from muhat.mechanisms.steps import SourceReader, Steps
@@ -29,7 +29,7 @@ def test_every_record_is_counted_where_it_lies_and_a_missing_one_at_the_centre(
 ) -> None:
     rows = np.array([-1e9, -3.0, 4.9, 5.1, 8.5, np.nan, 1e9])
     steps = steps_for(rows, weight, center=5.0)
-    line = Line.around(5.0, 2.0 * weight, steps.sharing)
+    line = LineEdges.around(5.0, 2.0 * weight, steps.sharing)
     counts = line.counts(steps)
     middle = len(line.offsets)
     assert len(counts) == line.cells

@@ -17,9 +17,9 @@ import muhat as mh
 from muhat.data import open_source
 from muhat.data.bin_counts import BinCounts
 from muhat.errors import InvalidInput
-from muhat.mechanisms.symmetric import Outcome, SymmetricMean, SymmetricMeans
+from muhat.mechanisms.symmetric import SymmetricMean, SymmetricMeans, SymmetricOutcome
 from muhat.mechanisms.symmetric_column import MOST_FIRST, least_first
-from muhat.mechanisms.symmetric_error import Moments, Search
+from muhat.mechanisms.symmetric_error import IntervalMoments, Search
 from muhat.noise import FRACTION_BITS
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.law import Laplace
@@ -136,7 +136,7 @@ def test_the_error_is_what_was_said(law: str) -> None:
 
 
 def test_nothing_is_released_as_rarely_as_said() -> None:
-    moments = Moments(1.0, 4, 3**0.25)
+    moments = IntervalMoments(1.0, 4, 3**0.25)
     for first in (40, 60, 80):
         mean = SymmetricMean.planned(first + 1, PROMISE, (4, 3**0.25), scale=1.0, first=first)
         rng = np.random.default_rng(first)
@@ -183,7 +183,7 @@ def test_what_clipping_takes_is_bounded_and_the_bound_attained(clip: float, orde
         near = -far * chance / (1 - chance)
         moment = (chance * far**order + (1 - chance) * abs(near) ** order) ** (1 / order)
         taken = chance * (far - clip)
-        bound = Moments(moment, order, moment).clipping(clip)
+        bound = IntervalMoments(moment, order, moment).clipping(clip)
         assert 0.7 * bound * (1 - 2 * chance * 50) < taken <= bound
 
 
@@ -423,7 +423,7 @@ def test_no_order_of_the_first_rows_can_be_told(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(type(NARROW.search), "choose", watched)
     rows = np.random.default_rng(1).standard_normal(270) * 9
-    outcomes: list[Outcome] = []
+    outcomes: list[SymmetricOutcome] = []
     for seed in range(3):
         head = np.random.default_rng(seed).permutation(rows[: NARROW.first])
         outcomes.append(NARROW.run(open_source(np.append(head, rows[NARROW.first :]))))

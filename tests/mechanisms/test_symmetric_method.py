@@ -12,7 +12,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.symmetric_error import Moments, Search
+from muhat.mechanisms.symmetric_error import IntervalMoments, Search
 from muhat.mechanisms.symmetric_method import SymmetricMethod, stray_square
 
 PROMISE = mh.ApproxDP(epsilon=2, delta=1e-6)
@@ -114,7 +114,7 @@ def test_a_stream_is_refused() -> None:
 
 @pytest.mark.parametrize("order", [2.0, 2.5, 4.0, 8.0])
 def test_errors_of_stray_intervals_vanish_with_the_noise_and_the_crowd(order: float) -> None:
-    law = Moments(1.0, order, 1.0)
+    law = IntervalMoments(1.0, order, 1.0)
     bounds = [stray_square(Search(n, 10.0, 1.0, 20), law, 15.0) for n in (100, 200, 400, 1600)]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[-1] < 1e-30
@@ -125,7 +125,7 @@ def test_a_stray_interval_is_bounded_by_its_exact_error() -> None:
     """Records at 0 but for some far away: the exact error of the search, by its two bins."""
     n, far, threshold, rate = 40, 60.0, 3, 0.4
     part = 1 / far**2
-    law = Moments(1.0, 2.0, 1.0)
+    law = IntervalMoments(1.0, 2.0, 1.0)
     rng = np.random.default_rng(6)
     q = math.exp(-rate)
     trials = 200_000

@@ -17,7 +17,7 @@ from scipy import stats
 from muhat.errors import InvalidInput
 from muhat.noise import norms, rounded_euclidean, rounded_maximum
 from muhat.noise.density import LAPLACE, NORMAL
-from muhat.noise.norms import Reals
+from muhat.noise.norms import RealNumbers
 
 FALSE_ALARM = 1e-6
 ONES = 2**64 - 1
@@ -134,7 +134,7 @@ def test_an_open_rounding_draws_more_bits_of_the_same_samples(sign: int) -> None
 
 
 def test_enclosures_of_the_radius_enclose_it() -> None:
-    reals = Reals([3, -1, 0, -8], bits=0)
+    reals = RealNumbers([3, -1, 0, -8], bits=0)
     assert reals.magnitudes() == [3, 0, 0, 7]
     for _ in range(200):
         least = [secrets.randbits(8) for _ in range(4)]
@@ -151,7 +151,7 @@ def test_bits_that_decided_a_trial_are_not_drawn_again() -> None:
     first, second = reference.words_of(u, 78, x)
     words = [first, second, 0, 77]
     assert reference.trial("normal", words) not in (OPEN, "reject")
-    reals = Reals.from_density(NORMAL, 1, Replay(words))
+    reals = RealNumbers.from_density(NORMAL, 1, Replay(words))
     floor = reals.floors[0]
     reals.refine(Replay([12345]))
     assert reals.floors == [floor << 64 | 77]
@@ -232,11 +232,11 @@ def test_low_bits_of_a_coordinate_are_uniform() -> None:
 
 
 def test_reals_start_with_the_bits_of_their_law() -> None:
-    reals = Reals.uniform(2, Replay([0, ONES]))
+    reals = RealNumbers.uniform(2, Replay([0, ONES]))
     assert reals.floors == [0, -1]
     assert reals.bits == 63
     word = plain_word("laplace", 5, negative=True)
-    assert Reals.from_density(LAPLACE, 1, Replay([word])).floors == [
+    assert RealNumbers.from_density(LAPLACE, 1, Replay([word])).floors == [
         reference.trial("laplace", [word, 0])
     ]
 

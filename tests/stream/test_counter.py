@@ -16,7 +16,7 @@ import pytest
 import muhat as mh
 from muhat.stream import PrefixCounter
 from muhat.stream.engines import KeptNoise
-from muhat.stream.grid import Grid
+from muhat.stream.grid import EventGrid
 from muhat.workloads.toeplitz import SquareRootDecoder
 
 PROMISE = mh.ZCDP(rho=0.5)
@@ -87,7 +87,7 @@ def test_what_is_no_number_is_refused_and_adds_nothing(value):
 
 
 def test_scalars_and_arrays_go_to_the_same_grid_points():
-    grid = Grid.between(Fraction(-7, 3), Fraction(5), -36)
+    grid = EventGrid.between(Fraction(-7, 3), Fraction(5), -36)
     values = np.concatenate(
         [np.linspace(-3, 6, 999), [math.nan, math.inf, 1e300, -1e300, 5e-324, -0.0]]
     )

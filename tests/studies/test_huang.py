@@ -26,7 +26,7 @@ from muhat.studies.huang_trials import (
     PLAIN,
     SHIFTED,
     TOLD,
-    Cell,
+    TrialCell,
     _estimator,
     best,
     by_cell,
@@ -145,7 +145,9 @@ def test_errors_against_both_means_are_what_they_say(measured):
 
 def test_records_are_the_same_whatever_is_compared_and_however_far_they_are_moved():
     def cell(mu):
-        return Cell({"mu": mu}, lambda g: normal(mu).draw(g, 200, 3), 200, 3, 1.0, 50.0, mean=mu)
+        return TrialCell(
+            {"mu": mu}, lambda g: normal(mu).draw(g, 200, 3), 200, 3, 1.0, 50.0, mean=mu
+        )
 
     near, far = trials(cell(0.0), (PLAIN,), 4, 7), trials(cell(8.0), (PLAIN, f"{KNOWN}2"), 4, 7)
     assert near[0]["error"] == pytest.approx(far[0]["error"], rel=1e-9)
@@ -153,9 +155,9 @@ def test_records_are_the_same_whatever_is_compared_and_however_far_they_are_move
 
 
 def test_a_records_bound_is_the_papers():
-    cell = Cell({}, lambda g: np.zeros((1, 4)), 4000, 4, 0.5, 50.0, mean=0.0)
+    cell = TrialCell({}, lambda g: np.zeros((1, 4)), 4000, 4, 0.5, 50.0, mean=0.0)
     assert cell.magnitude == pytest.approx(100 + 100 * np.sqrt(4 + np.log(4 * 4000 / 0.05)))
-    assert Cell({}, lambda g: np.zeros((1, 4)), 4000, 4, 0.5, 50.0).magnitude == 50
+    assert TrialCell({}, lambda g: np.zeros((1, 4)), 4000, 4, 0.5, 50.0).magnitude == 50
 
 
 def test_the_best_in_hindsight_is_found_by_kind():

@@ -15,7 +15,7 @@ from muhat.workloads import residual_differences as differences_module
 from muhat.workloads import residual_optimum as optimum_module
 from muhat.workloads.residual_basis import closure, orbits_of
 from muhat.workloads.residual_certificate import Point, Problem
-from muhat.workloads.residual_differences import Differences, without_total
+from muhat.workloads.residual_differences import ResidualDifferences, without_total
 from muhat.workloads.residuals import (
     factorize_marginal_stack,
     factorize_marginals,
@@ -180,7 +180,7 @@ def test_a_public_total_leaves_nothing_to_protect():
 def test_transform_over_patterns_is_the_sum_of_their_costs():
     W = marginals((2, 2, 3, 3, 3, 7), order=3)
     orbits = without_total(orbits_of(W.cells, W.sets, np.ones(len(W.sets))))
-    every = Differences.of(orbits.members, orbits.sizes, orbits.parts)
+    every = ResidualDifferences.of(orbits.members, orbits.sizes, orbits.parts)
     assert every.exact
     weights = np.random.default_rng(0).exponential(size=len(orbits.parts))
     numbers = np.arange(math.prod(every.shape))
@@ -193,7 +193,7 @@ def test_costs_are_distances_of_columns():
     f = factorize_marginals(marginals(cells, order=2), 2, "substitute")
     R = f.strategy.dense()
     orbits = without_total(orbits_of(cells, list(f.tables), np.ones(3)))
-    patterns = Differences.of(orbits.members, orbits.sizes, orbits.parts)
+    patterns = ResidualDifferences.of(orbits.members, orbits.sizes, orbits.parts)
     first = {orbits.part_of(axes): c for axes, c in zip(f.subsets, f.coefficients, strict=True)}
     weights = np.array([first[part] for part in orbits.parts])
     for x, y in itertools.combinations(np.ndindex(*cells), 2):

@@ -17,7 +17,7 @@ from muhat.cli.options import (
     plan_options,
     remind_of_ledger,
 )
-from muhat.cli.spark import Engine, engine_options
+from muhat.cli.spark import ChosenEngine, engine_options
 from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
@@ -50,7 +50,7 @@ def mean(
     ledger: Ledger | None,
     project: tuple[str, ...],
     as_json: bool,
-    engine: Engine,
+    engine: ChosenEngine,
     **options: Any,
 ) -> None:
     """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.

@@ -15,7 +15,7 @@ from muhat.cli.options import (
     promise_options,
     remind_of_ledger,
 )
-from muhat.cli.spark import Engine, engine_options
+from muhat.cli.spark import ChosenEngine, engine_options
 from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def quantile(
     contributions: int,
     ledger: Ledger | None,
     as_json: bool,
-    engine: Engine,
+    engine: ChosenEngine,
     promise: Promised,
 ) -> None:
     """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet or Arrow.

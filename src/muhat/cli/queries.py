@@ -18,7 +18,7 @@ from muhat.cli.options import (
     promise_options,
     remind_of_ledger,
 )
-from muhat.cli.spark import Engine, engine_options
+from muhat.cli.spark import ChosenEngine, engine_options
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
 
@@ -101,7 +101,7 @@ def queries(
     out: str | None,
     ledger: Ledger | None,
     as_json: bool,
-    engine: Engine,
+    engine: ChosenEngine,
     promise: Promised,
 ) -> None:
     """Release counts of FILES (CSV, JSON lines, Parquet or Arrow): tables, ranges, running counts.

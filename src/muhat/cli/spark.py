@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Engine:
+class ChosenEngine:
     """Where records are read, and how: the options, as they were typed."""
 
     name: str
@@ -91,7 +91,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         delimiter: str | None,
         **others: Any,
     ) -> None:
-        given = Engine(engine, master, table_format, materialize, conf, delimiter)
+        given = ChosenEngine(engine, master, table_format, materialize, conf, delimiter)
         command(engine=given, **others)
 
     with_options = with_engine

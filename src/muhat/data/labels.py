@@ -27,16 +27,16 @@ def labels_of(data: Any, columns: object) -> dict[str, list[str]]:
     names = column_names(columns)
     if names is None:
         raise InvalidInput("name the columns whose values to list.")
-    collectors = [Collector() for _ in names]
+    collectors = [LabelCollector() for _ in names]
     source = open_source(data, names, len(names), coders=cast("list[Coder]", collectors))
-    read_here(source, Counted, show_progress=True, threads=1)
+    read_here(source, CountedLabels, show_progress=True, threads=1)
     return {
         name: [label for label, _ in collector.counts.most_common()]
         for name, collector in zip(source.columns, collectors, strict=True)
     }
 
 
-class Counted:
+class CountedLabels:
     """Counts records alone: the collectors see the values when they are read."""
 
     rows = 0
@@ -46,7 +46,7 @@ class Counted:
         self.rows += batch.rows + batch.absent
 
 
-class Collector:
+class LabelCollector:
     """Stands where a coder stands, and notes the values that pass."""
 
     size = 1

@@ -15,7 +15,7 @@ GAP_SECONDS = 1.0
 """Passes that follow each other so closely are one piece of work."""
 
 
-class Work:
+class WorkDone:
     """When the present piece of work began, and when its last pass ended."""
 
     began = ended = -math.inf
@@ -41,7 +41,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._lock = threading.Lock()
-        self._started = Work.start()
+        self._started = WorkDone.start()
         self._wanted = show and size > 0 and sys.stderr is not None and sys.stderr.isatty()
 
     def advance(self, size: int) -> None:
@@ -64,7 +64,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        Work.ended = time.monotonic()
+        WorkDone.ended = time.monotonic()
         if self._bar is not None:
             self._bar.stop()
 

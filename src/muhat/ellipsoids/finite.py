@@ -15,7 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.ellipsoids.generation import Body, Outcome, smallest_around, weighted_slip
+from muhat.ellipsoids.generation import (
+    GeneratedBody,
+    GeneratedOutcome,
+    smallest_around,
+    weighted_slip,
+)
 from muhat.ellipsoids.oracles import OracleBody
 from muhat.ellipsoids.pairs import Differences
 from muhat.ellipsoids.point_sets import PointSet
@@ -147,7 +152,7 @@ def around_oracle(
 
 
 def _solve(
-    body: Body,
+    body: GeneratedBody,
     dim: int,
     p: float,
     tol: float,
@@ -162,8 +167,8 @@ def _solve(
 
 
 def finish(
-    body: Body,
-    outcome: Outcome | None,
+    body: GeneratedBody,
+    outcome: GeneratedOutcome | None,
     p: float,
     tol: float,
     omega: Array,
@@ -213,7 +218,7 @@ def finish(
     )
 
 
-def _nothing(body: Body, omega: Array, scale: float) -> FiniteResult:
+def _nothing(body: GeneratedBody, omega: Array, scale: float) -> FiniteResult:
     """A singleton, or zero alone: no ellipsoid is needed."""
     dim = len(omega)
     shift = body.half_widths()[0] * scale if body.shifted else np.zeros(dim)

@@ -30,7 +30,7 @@ BLENDS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundEllipsoid:
     """Points far out, of shape (d, k), their labels (k, …), and a bound on max ‖W(s − v)‖.
 
     `seen` is the largest ‖W(s − v)‖ that is likely: a guide, while `bound` is proved.
@@ -42,7 +42,7 @@ class Found:
     seen: float
 
 
-class Body(Protocol):
+class GeneratedBody(Protocol):
     """A set of points that can be searched.
 
     `roundings` is what the entries of its points carry, relatively, and `slip` (d,) absolutely;
@@ -57,10 +57,10 @@ class Body(Protocol):
     @property
     def complete(self) -> bool: ...
 
-    def start(self) -> Found:
+    def start(self) -> FoundEllipsoid:
         """Points that span the set, and whatever else is likely to touch the ellipsoid."""
 
-    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> Found:
+    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:
         """Up to `wanted` points of large ‖W(s − v)‖, and a proved bound on it over the set.
 
         The bound is tight unless a point beyond `enough` is returned.
@@ -71,7 +71,7 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GeneratedOutcome:
     """What `smallest_around` found; `points` (d, k) carry the dual `weights` (k,)."""
 
     factor: Array
@@ -86,8 +86,8 @@ class Outcome:
     converged: bool
 
 
-class _Search:
-    def __init__(self, body: Body, p: float, tol: float, weights: Array) -> None:
+class _PointSearch:
+    def __init__(self, body: GeneratedBody, p: float, tol: float, weights: Array) -> None:
         self.body, self.p, self.tol, self.omega = body, p, tol, weights
         self.rows = body.span.rows
         self.value, self.floor = np.inf, 0.0
@@ -100,7 +100,7 @@ class _Search:
     def gap(self) -> float:
         return self.value / self.floor - 1 if self.floor > 0 else np.inf
 
-    def run(self) -> Outcome:
+    def run(self) -> GeneratedOutcome:
         self._add(self.body.start())
         inner = INNER * self.tol if self.body.complete else max(INNER * self.tol, 1e-3)
         for turn in range(ROUNDS):
@@ -131,7 +131,7 @@ class _Search:
             self._fall_back()
         assert self.support is not None
         labels, points, weights, diagonal = self.support
-        return Outcome(
+        return GeneratedOutcome(
             self.factor,
             self.shift,
             self.value,
@@ -155,7 +155,7 @@ class _Search:
         moved[self.rows] = shift[self.rows]
         return np.asarray(moved)
 
-    def _add(self, found: Found, dual: Dual | None = None) -> bool:
+    def _add(self, found: FoundEllipsoid, dual: Dual | None = None) -> bool:
         """Take the new points in; drop old ones that neither carry weight nor touch."""
         known = {tuple(np.atleast_1d(label)) for label in self.labels}
         new = [
@@ -259,12 +259,12 @@ class _Search:
         self._lower_value(white, shift, self.body.farthest(white.matrix, shift, 1, np.inf).bound)
 
 
-def smallest_around(body: Body, p: float, tol: float, weights: Array) -> Outcome:
+def smallest_around(body: GeneratedBody, p: float, tol: float, weights: Array) -> GeneratedOutcome:
     """The smallest ellipsoid around a body of positive rank, in ‖diag(weights)·‖_p."""
-    return _Search(body, p, tol, weights).run()
+    return _PointSearch(body, p, tol, weights).run()
 
 
-def weighted_slip(body: Body, weights: Array) -> Array | None:
+def weighted_slip(body: GeneratedBody, weights: Array) -> Array | None:
     """The body's slip in weighted coordinates."""
     return None if body.slip is None else np.asarray(body.slip * weights)
 

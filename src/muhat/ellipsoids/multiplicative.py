@@ -37,7 +37,7 @@ LOSS = 1e-9  # how much of the dual value a step may lose
 LEAST_DAMPING = 1e-2
 
 
-class Points(Protocol):
+class WeightedPoints(Protocol):
     """What carries the weights: columns, or pairs of columns."""
 
     count: int
@@ -205,7 +205,7 @@ class _Place:
 
 
 def ascend(
-    points: Points, rows: Rows, rank: int, p: float, tol: float, *, limit: int = 200
+    points: WeightedPoints, rows: Rows, rank: int, p: float, tol: float, *, limit: int = 200
 ) -> Ascent:
     """Climb until the gap is `tol`, or `limit` eigendecompositions are used up.
 
@@ -217,11 +217,11 @@ def ascend(
     '1.618034'
     """
     with np.errstate(all="ignore"):
-        return _Search(points, rows, rank, p).run(tol, limit)
+        return _WeightSearch(points, rows, rank, p).run(tol, limit)
 
 
-class _Search:
-    def __init__(self, points: Points, rows: Rows, rank: int, p: float) -> None:
+class _WeightSearch:
+    def __init__(self, points: WeightedPoints, rows: Rows, rank: int, p: float) -> None:
         self.points, self.rows, self.rank = points, rows, rank
         self.p, self.q = p, dual_order(p)
         self.split, self.single = points.count, isinstance(points, Columns)

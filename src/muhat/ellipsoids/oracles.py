@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.ellipsoids.generation import Found
+from muhat.ellipsoids.generation import FoundEllipsoid
 from muhat.ellipsoids.spans import Array, Span, span_of
 from muhat.ellipsoids.verification import gamma
 from muhat.errors import InvalidInput
@@ -75,15 +75,15 @@ class OracleBody:
             if self._ask(off / sizes[:, None])[1] > 1e-9:
                 raise InvalidInput("start must span the body; the oracle knows points beyond it.")
 
-    def start(self) -> Found:
+    def start(self) -> FoundEllipsoid:
         return self._found(self.first, np.inf)
 
-    def _found(self, points: Array, bound: float) -> Found:
+    def _found(self, points: Array, bound: float) -> FoundEllipsoid:
         labels = np.arange(self.asked, self.asked + points.shape[1])
         self.asked += points.shape[1]
-        return Found(labels, points, bound, bound)
+        return FoundEllipsoid(labels, points, bound, bound)
 
-    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> Found:
+    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:
         points, bound = self._ask(W)
         norms = np.sqrt(np.sum((W @ points) ** 2, axis=0))
         order = np.argsort(-norms)[:wanted]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.ellipsoids.generation import Found, spread_out
+from muhat.ellipsoids.generation import FoundEllipsoid, spread_out
 from muhat.ellipsoids.point_sets import spanning_columns
 from muhat.ellipsoids.spans import Array, Indices, Span, span_of
 from muhat.ellipsoids.verification import TINY, UNIT, gamma
@@ -42,11 +42,11 @@ class Differences:
         N, rank = int(self.points.shape[1]), self.span.rank
         return min(3000, max(EVERY_PAIR, 3 * rank * (rank + 1) // 4)) >= N * (N - 1) // 2
 
-    def _found(self, labels: Indices, bound: float, seen: float) -> Found:
+    def _found(self, labels: Indices, bound: float, seen: float) -> FoundEllipsoid:
         first, second = labels[:, 0], labels[:, 1]
-        return Found(labels, self.points[:, first] - self.points[:, second], bound, seen)
+        return FoundEllipsoid(labels, self.points[:, first] - self.points[:, second], bound, seen)
 
-    def start(self) -> Found:
+    def start(self) -> FoundEllipsoid:
         if self.complete:
             i, j = np.triu_indices(self.points.shape[1], 1)
             return self._found(np.column_stack([i, j]), np.inf, np.inf)
@@ -60,7 +60,7 @@ class Differences:
         pairs = np.vstack([np.column_stack([spanning, np.zeros_like(spanning)]), likely])
         return self._found(_distinct(pairs), np.inf, np.inf)
 
-    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> Found:
+    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:
         """As `Body.farthest`; every pair is examined only if the local search stays in `enough`."""
         Z = W @ self.moved
         size = np.sqrt(np.sum((np.abs(W) @ np.abs(self.moved) + TINY) ** 2, axis=0))

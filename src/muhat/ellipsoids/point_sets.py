@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.ellipsoids.generation import Found, spread_out
+from muhat.ellipsoids.generation import FoundEllipsoid, spread_out
 from muhat.ellipsoids.spans import Array, Indices, Span, span_of
 from muhat.ellipsoids.verification import norm_bounds
 
@@ -28,10 +28,10 @@ class PointSet:
         rank = self.span.rank
         return bool(self.points.shape[1] <= min(3000, max(EVERYTHING, 3 * rank * (rank + 1) // 4)))
 
-    def _found(self, labels: Indices, bound: float) -> Found:
-        return Found(labels, self.points[:, labels], bound, bound)
+    def _found(self, labels: Indices, bound: float) -> FoundEllipsoid:
+        return FoundEllipsoid(labels, self.points[:, labels], bound, bound)
 
-    def start(self) -> Found:
+    def start(self) -> FoundEllipsoid:
         N = self.points.shape[1]
         if self.complete:
             return self._found(np.arange(N), np.inf)
@@ -43,7 +43,7 @@ class PointSet:
         first = [0] if self.shifted else []
         return self._found(np.unique([*first, *spanning_columns(moved), *likely]), np.inf)
 
-    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> Found:
+    def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:
         columns = self.points - shift[:, None] if self.shifted else self.points
         norms = norm_bounds(W, columns, self.roundings)
         bound = float(norms.max())

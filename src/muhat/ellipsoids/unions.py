@@ -22,7 +22,7 @@ from muhat.ellipsoids.finite import (
     finish,
     finite_matrix,
 )
-from muhat.ellipsoids.generation import Outcome, smallest_around, weighted_slip
+from muhat.ellipsoids.generation import GeneratedOutcome, smallest_around, weighted_slip
 from muhat.ellipsoids.interior_point import dual_order, trace_norm
 from muhat.ellipsoids.oracles import OracleBody
 from muhat.ellipsoids.spans import Array
@@ -90,7 +90,7 @@ def _farthest(union: list[Array], W: Array) -> tuple[Array, float]:
 
 def _by_matrix_weights(
     body: OracleBody, union: list[Array], p: float, tol: float, omega: Array
-) -> Outcome:
+) -> GeneratedOutcome:
     scaled = [omega[:, None] * L for L in union]
     blocks = np.cumsum([L.shape[1] for L in union])[:-1]
     Q = [np.eye(L.shape[1]) / np.sqrt(sum(L.shape[1] for L in union)) for L in union]
@@ -142,7 +142,7 @@ def _outcome(
     tol: float,
     omega: Array,
     steps: int,
-) -> Outcome:
+) -> GeneratedOutcome:
     """Points and weights from the axes of P_k, and the verified M; all of it proved again."""
     points, weights = [], []
     for L, q in zip(union, Q, strict=True):
@@ -165,7 +165,7 @@ def _outcome(
         value = value_of(factor, p, omega)
     except Unverified:
         pass
-    return Outcome(
+    return GeneratedOutcome(
         factor,
         np.zeros(body.dim),
         value,

@@ -23,7 +23,7 @@ from muhat.mechanisms.exact_convolution import (
     DIGIT_BITS,
     MANTISSA,
     Digits,
-    Product,
+    ExactProduct,
     Transformed,
     convolve,
     split,
@@ -100,7 +100,7 @@ def square_root_words(size: int, count: int) -> NDArray[np.uint64]:
     return words
 
 
-def round_sums(weights: Integers, product: Product) -> tuple[Integers, NDArray[np.bool_]]:
+def round_sums(weights: Integers, product: ExactProduct) -> tuple[Integers, NDArray[np.bool_]]:
     """round(M_t) from an enclosure of U, and where the enclosure does not decide it."""
     falls = weights[:-1] - weights[1:]
     if weights[0] > LARGEST_WEIGHT or weights[-1] <= 0 or (falls < 0).any():
@@ -130,7 +130,7 @@ def round_sums(weights: Integers, product: Product) -> tuple[Integers, NDArray[n
     return whole + (fraction >= half), np.abs(fraction - half) <= slack
 
 
-def _limbs(product: Product) -> tuple[list[Integers], float]:
+def _limbs(product: ExactProduct) -> tuple[list[Integers], float]:
     """U as Σ_i limbs[i]·2^(−20i), all but the first in [0, 2^20), and the error of that."""
     levels = len(product.whole)
     # The float rest becomes an integer in units of 2^−20 of the last whole digit.

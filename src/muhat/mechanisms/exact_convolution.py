@@ -60,7 +60,7 @@ class Transformed:
 
 
 @dataclass(frozen=True)
-class Product:
+class ExactProduct:
     """The first n entries of a convolution: Σ_w whole[w]·2^(−10(w+2)) + rest, up to `error`."""
 
     whole: list[Integers]
@@ -132,7 +132,7 @@ def transform_error(length: int, products: int) -> float:
     return (48 * math.log2(length) + 8 + 4 * products) * 2.0**-MANTISSA
 
 
-def convolve(first: Transformed, second: Transformed) -> Product:
+def convolve(first: Transformed, second: Transformed) -> ExactProduct:
     """Σ_s first[t − s]·second[s] for t < n."""
     levels, size, length = len(first.spectra), first.size, first.length
     unit = transform_error(length, levels + 2)
@@ -161,4 +161,4 @@ def convolve(first: Transformed, second: Transformed) -> Product:
     error = unit * (error + first.norms[-1] * tail_norm)
     rest = np.fft.irfft(spectrum, length)[:size]
     error += first.loss * second.total + second.loss * first.total
-    return Product(whole, rest, error * _SLACK)
+    return ExactProduct(whole, rest, error * _SLACK)

@@ -81,7 +81,7 @@ def most_beyond(sharing: Sharing) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Tail:
+class LineTail:
     """How many records seem to lie beyond each edge of a side.
 
     `offsets`, of shape (m,), begin with 0, the centre; `beyond` falls from each to the next.
@@ -94,11 +94,11 @@ class Tail:
     last: int
 
     @classmethod
-    def of(cls, offsets: Floats, beyond: Floats, scale: float) -> Tail:
+    def of(cls, offsets: Floats, beyond: Floats, scale: float) -> LineTail:
         """The tail that ends at the first edge beyond which not clearly any records lie."""
         return cls(offsets, beyond, scale, 1).followed(CLEAR, len(offsets) - 1)
 
-    def followed(self, deviations: float, most: int) -> Tail:
+    def followed(self, deviations: float, most: int) -> LineTail:
         """The tail up to an edge at most, while it exceeds so many deviations."""
         stays = np.append(self.beyond[self.last : most] <= deviations * self.scale, True)
         return replace(self, last=self.last + int(np.argmax(stays)))
@@ -116,7 +116,7 @@ class Tail:
         return np.asarray(self.scale * (ends[-1] - ends))
 
 
-def best_ends(left: Tail, right: Tail, noise: float) -> tuple[int, int]:
+def best_ends(left: LineTail, right: LineTail, noise: float) -> tuple[int, int]:
     """The edges, on the left and on the right, with the least error of the sum.
 
     `noise` is that of the sum for every unit of the distance between the ends. No end is the
@@ -147,15 +147,15 @@ def falling(values: Floats) -> Floats:
     return np.repeat(np.array(means), sizes)
 
 
-def tails(up_to: Floats, offsets: Floats, total: int, scale: float) -> tuple[Tail, Tail]:
+def tails(up_to: Floats, offsets: Floats, total: int, scale: float) -> tuple[LineTail, LineTail]:
     """Both tails, given noisy counts of the records up to every edge, the centre in the middle.
 
     `offsets`, of shape (m,), are those of one side; `up_to` has 2m + 1 entries.
     """
     middle, whole = len(offsets), np.append(0.0, offsets)
 
-    def tail(beyond: Floats) -> Tail:
-        return Tail.of(whole, np.clip(falling(beyond), 0, total), scale)
+    def tail(beyond: Floats) -> LineTail:
+        return LineTail.of(whole, np.clip(falling(beyond), 0, total), scale)
 
     one, two = tail(up_to[middle::-1]), tail(total - up_to[middle:])
     # Records that are alike on both sides would be pulled to the side whose noise was luckier.

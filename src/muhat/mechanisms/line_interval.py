@@ -28,7 +28,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class LineEdges:
     """Public edges around a centre, in weighted units: `offsets`, of shape (m,), on each side."""
 
     center: float
@@ -36,7 +36,7 @@ class Line:
     weight: float
 
     @classmethod
-    def around(cls, center: float, radius: float, sharing: Sharing) -> Line:
+    def around(cls, center: float, radius: float, sharing: Sharing) -> LineEdges:
         """The edges for records of which most lie within a radius."""
         weight = float(sharing.weights[0])
         return cls(center, offsets_around(radius, sharing.largest_radius), weight)
@@ -75,7 +75,7 @@ class LineInterval:
 def line_interval(steps: Steps, center: float, radius: float, outside: Fraction) -> LineInterval:
     """Find an interval by a curve of counts, then count who is outside for a share of their own."""
     sharing = steps.sharing
-    line = Line.around(center, radius, sharing)
+    line = LineEdges.around(center, radius, sharing)
     steps.transcript.charge(CURVE_SHARE + outside)
     counts = line.counts(steps)
     recipe = prefix_recipe(sharing, line.cells, CURVE_SHARE)

@@ -38,7 +38,7 @@ from muhat.domains import Ball, Domain
 from muhat.mechanisms.last_radius import EDGES, Places
 from muhat.mechanisms.learning import Learnt
 from muhat.mechanisms.line_ends import CURVE_SHARE, prefix_recipe
-from muhat.mechanisms.line_interval import Line, line_interval
+from muhat.mechanisms.line_interval import LineEdges, line_interval
 from muhat.mechanisms.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.ratio_mean import Shell, ratio_mean
 from muhat.mechanisms.recentring_schedule import (
@@ -123,7 +123,7 @@ class Recentring:
             schedule.finder(len(places), last.pure_share)
         elif last.on_line:
             schedule.finder(2, schedule.question_share)
-            line = Line.around(0.0, float(schedule.edges[0]), schedule)
+            line = LineEdges.around(0.0, float(schedule.edges[0]), schedule)
             for cells, share in ((line.cells, CURVE_SHARE), (3, schedule.outside_share)):
                 prefix_recipe(schedule, cells, share)
         else:

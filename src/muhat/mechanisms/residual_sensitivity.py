@@ -21,7 +21,7 @@ import numpy as np
 from muhat.mechanisms.roots import whole_root_up
 from muhat.privacy import Neighbors
 from muhat.workloads.residual_basis import Axes, orbits_of
-from muhat.workloads.residual_differences import Differences
+from muhat.workloads.residual_differences import ResidualDifferences
 
 LONGEST_LISTED = 6
 """Sets with more attributes have the ℓ₁ distance of their columns bounded, not computed."""
@@ -143,7 +143,7 @@ def _farthest(
         )
     if len({part for part, _ in chosen}) < len(chosen):
         raise AssertionError("exchangeable sets have one multiplier")
-    differences = Differences.of(orbits.members, orbits.sizes, [part for part, _ in chosen])
+    differences = ResidualDifferences.of(orbits.members, orbits.sizes, [part for part, _ in chosen])
     squares = np.array(list(chosen.values()))
     total = float(np.sum(squares * differences.largest))
     square = float(differences.spent(squares).max())

@@ -27,11 +27,11 @@ from muhat.mechanisms.symmetric_column import SymmetricMean
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 
-__all__ = ["Outcome", "Step", "SymmetricMean", "SymmetricMeans"]
+__all__ = ["SymmetricMean", "SymmetricMeans", "SymmetricOutcome", "SymmetricStep"]
 
 
 @dataclass(frozen=True)
-class Step:
+class SymmetricStep:
     """A pass over one half: what it was, on how many rows, and what it spent."""
 
     name: str
@@ -41,13 +41,13 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class SymmetricOutcome:
     """What came out; all of it is private output. Without an interval there is no value: ⊥."""
 
     value: float | None
     interval: tuple[float, float] | None
     noise: Spread | None
-    steps: tuple[Step, ...]
+    steps: tuple[SymmetricStep, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class SymmetricMeans:
             )
         return split_rows(source, self.columns[0].first)
 
-    def run(self, source: Source, *, show_progress: bool = True) -> tuple[Outcome, ...]:
+    def run(self, source: Source, *, show_progress: bool = True) -> tuple[SymmetricOutcome, ...]:
         """Two passes, one over each half; an outcome a column."""
         halves = self.split(source)
         centers = self._centers(halves.head, show_progress)
@@ -151,12 +151,14 @@ class SymmetricMeans:
         ]
 
 
-def outcome_of(mean: SymmetricMean, center: float | None, total: int) -> Outcome:
+def outcome_of(mean: SymmetricMean, center: float | None, total: int) -> SymmetricOutcome:
     """Add the noise to an exact sum of offsets from the centre, and say what came out."""
-    steps = [Step("interval", mean.first, mean.epsilon, mean.delta)]
+    steps = [SymmetricStep("interval", mean.first, mean.epsilon, mean.delta)]
     if center is None:
-        return Outcome(None, None, None, tuple(steps))
-    steps.append(Step("mean", mean.second, mean.epsilon, Fraction(0)))
+        return SymmetricOutcome(None, None, None, tuple(steps))
+    steps.append(SymmetricStep("mean", mean.second, mean.epsilon, Fraction(0)))
     (noisy,) = mean.recipe.run([total], mean.second)
     value = float(Fraction(center) + noisy / mean.second)
-    return Outcome(value, (center - mean.clip, center + mean.clip), mean.noise, tuple(steps))
+    return SymmetricOutcome(
+        value, (center - mean.clip, center + mean.clip), mean.noise, tuple(steps)
+    )

@@ -21,14 +21,14 @@ from muhat.mechanisms.body import Body
 from muhat.mechanisms.coarse_interval import CoarseInterval
 from muhat.mechanisms.laplace import laplace
 from muhat.mechanisms.recipe import Protection, Recipe
-from muhat.mechanisms.symmetric_error import Moments, Search
+from muhat.mechanisms.symmetric_error import IntervalMoments, Search
 from muhat.mechanisms.tails import bias_bound
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
 
 if TYPE_CHECKING:
     from muhat.data.base import Source
-    from muhat.mechanisms.symmetric import Outcome
+    from muhat.mechanisms.symmetric import SymmetricOutcome
 
 MOST_FIRST = 1 << 40
 """More first rows than this are not considered."""
@@ -57,7 +57,7 @@ class SymmetricMean:
     first: int
     epsilon: Fraction
     delta: Fraction
-    moments: Moments
+    moments: IntervalMoments
     width: float
     clip: float
     offset: bool = True
@@ -100,7 +100,7 @@ class SymmetricMean:
         if not promise.spends_delta:
             raise InvalidInput("privacy must be ApproxDP: without a delta no bin may be left out.")
         order, size = moment
-        moments = Moments(size if scale is None else scale, order, size)
+        moments = IntervalMoments(size if scale is None else scale, order, size)
         epsilon, delta = (
             part * amount for part, amount in zip(share, promise.amounts, strict=True)
         )
@@ -261,7 +261,7 @@ class SymmetricMean:
             return math.inf
         return bias_bound(pad, moments.order, moments.moment) + _LATTICE * self.clip
 
-    def run(self, source: Source) -> Outcome:
+    def run(self, source: Source) -> SymmetricOutcome:
         """Read the first rows, then the others, and release the mean."""
         from muhat.mechanisms.symmetric import SymmetricMeans
 
@@ -279,7 +279,7 @@ class SymmetricMean:
         }
 
 
-def least_first(search: CoarseInterval, moments: Moments, failure: float) -> int:
+def least_first(search: CoarseInterval, moments: IntervalMoments, failure: float) -> int:
     """The least number of rows that find a good interval but for a chance of `failure`.
 
     MOST_FIRST if the bound never gets there: the bins are too narrow for the law.

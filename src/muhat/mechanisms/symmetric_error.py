@@ -29,7 +29,7 @@ _MOST_CHOICES = 2048
 
 
 @dataclass(frozen=True)
-class Moments:
+class IntervalMoments:
     """What is assumed of the law of the records: `scale` is s, (`order`, `moment`) are (λ, ψ).
 
     λ is at least 2, so ψ bounds the standard deviation too.
@@ -77,7 +77,7 @@ class Search:
     rate: float
     threshold: int
 
-    def nothing(self, law: Moments) -> float:
+    def nothing(self, law: IntervalMoments) -> float:
         """P(⊥) at most.
 
         If at most m records are further than half a bin from μ, one of the two bins next to μ
@@ -87,7 +87,7 @@ class Search:
         missed = self._tail(half - self.threshold)
         return min(1.0, float((many + missed).min()) * _SAFE + _LEAST)
 
-    def astray(self, law: Moments) -> float:
+    def astray(self, law: IntervalMoments) -> float:
         """P(⊥, or a bin whose middle is more than a bin's width from μ) at most.
 
         The bins further away have m records together; for any s above t they reach s with
@@ -103,7 +103,7 @@ class Search:
             least = min(least, float(found.min()) * _SAFE + _LEAST)
         return least
 
-    def _crowd(self, law: Moments) -> tuple[Floats, Floats, Floats]:
+    def _crowd(self, law: IntervalMoments) -> tuple[Floats, Floats, Floats]:
         """Some m, P(more than m records outside) at most for each, and ⌈(n − m)/2⌉."""
         n = self.records
         m = np.unique(np.linspace(0, n // 2, min(n // 2 + 1, _MOST_CHOICES)).astype(np.int64))

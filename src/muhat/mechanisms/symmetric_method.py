@@ -20,7 +20,7 @@ from muhat.mechanisms.padded_error import ROUNDING
 from muhat.mechanisms.sharing import Floats, short_fraction
 from muhat.mechanisms.steps import Step
 from muhat.mechanisms.symmetric import SymmetricMean, SymmetricMeans
-from muhat.mechanisms.symmetric_error import Moments, Search
+from muhat.mechanisms.symmetric_error import IntervalMoments, Search
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
@@ -242,7 +242,7 @@ def _square(mean: SymmetricMean) -> float:
     return float(min(mean.mse_bound, good + bad)) * _SAFE
 
 
-def stray_square(search: Search, law: Moments, near: float) -> float:
+def stray_square(search: Search, law: IntervalMoments, near: float) -> float:
     """E[(near + max|X − μ|)²; no interval, or one whose middle is more than a bin from μ], at most.
 
     Noise that misleads the search does not depend on the records; if the records mislead it, more

@@ -19,7 +19,7 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.noise.density import FRACTION_BITS, LAPLACE
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.norms import Reals
+from muhat.noise.norms import RealNumbers
 from muhat.noise.strips import draw
 
 LEAST_RATE = Fraction(1, 1 << 50)
@@ -87,11 +87,11 @@ def geometric(rate: Fraction, size: int, words: Words) -> NDArray[np.int64]:
         settled = sample.settled.get(index)
         floor = int(floors[index]) if settled is None else settled.floor
         ahead = [] if settled is None else list(settled.next_words)
-        found[index] = _quotient(rate, Reals([floor], _BITS, {0: ahead}), words)
+        found[index] = _quotient(rate, RealNumbers([floor], _BITS, {0: ahead}), words)
     return found
 
 
-def _quotient(rate: Fraction, number: Reals, words: Words) -> int:
+def _quotient(rate: Fraction, number: RealNumbers, words: Words) -> int:
     """⌊|t|/rate⌋, with as many more bits of t as it takes."""
     while True:
         (least,) = number.magnitudes()

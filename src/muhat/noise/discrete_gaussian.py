@@ -20,7 +20,7 @@ from muhat.errors import InvalidInput
 from muhat.noise.density import FRACTION_BITS, LAPLACE
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.entropy import Words, system_words
-from muhat.noise.norms import Reals
+from muhat.noise.norms import RealNumbers
 from muhat.noise.strips import BLOCK, draw
 
 MOST_VARIANCE = Fraction(1 << 80)
@@ -78,11 +78,11 @@ def _kept(
         floor = int(floors[index]) if settled is None else settled.floor
         ahead = [] if settled is None else list(settled.next_words)
         exponent = (int(sizes[index]) - centre) ** 2 / (2 * variance)
-        kept[index] = _reaches(exponent, Reals([floor], _BITS, {0: ahead}), words)
+        kept[index] = _reaches(exponent, RealNumbers([floor], _BITS, {0: ahead}), words)
     return kept
 
 
-def _reaches(exponent: Fraction, number: Reals, words: Words) -> bool:
+def _reaches(exponent: Fraction, number: RealNumbers, words: Words) -> bool:
     """Whether |t| is at least the exponent, with as many more bits of t as it takes."""
     while True:
         (least,) = number.magnitudes()

@@ -36,7 +36,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Stack:
+class WordStack:
     """Enclosures of S_0, …, S_K and of W, as integers over 2^precision."""
 
     precision: int
@@ -75,7 +75,7 @@ def multiply(first: Enclosure, second: Enclosure, precision: int) -> Enclosure:
 
 
 @lru_cache(maxsize=16)
-def stack(density: Density, precision: int) -> Stack:
+def stack(density: Density, precision: int) -> WordStack:
     """The strips of a density up to the first with a weight below 2^(−precision/4).
 
     E has degree two, so the ratios w_{k+1}/w_k shrink by the same factor from strip to strip.
@@ -95,7 +95,7 @@ def stack(density: Density, precision: int) -> Stack:
     # The ratios do not grow, so a geometric series is above all the strips left out.
     tail = -(-weight[1] * one // (one - ratio[1]))
     total = lower[-1] + weight[0], upper[-1] + tail
-    return Stack(precision, tuple(lower), tuple(upper), total)
+    return WordStack(precision, tuple(lower), tuple(upper), total)
 
 
 def verdict(density: Density, u: int, u_bits: int, x: int, x_bits: int) -> int | None:

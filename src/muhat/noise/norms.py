@@ -49,7 +49,7 @@ def rounded_maximum(dim: int) -> Integers:
 
 
 @dataclass
-class Reals:
+class RealNumbers:
     """Real numbers known to so many fractional bits: floor(2^bits·t) for each.
 
     `waiting` has, by index, words that are already drawn and continue that number.
@@ -60,7 +60,7 @@ class Reals:
     waiting: dict[int, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def from_density(cls, density: Density, size: int, words: Words) -> Reals:
+    def from_density(cls, density: Density, size: int, words: Words) -> RealNumbers:
         """Independent samples of a density."""
         sample = draw(density, size, words)
         floors = sample.floors.tolist()
@@ -71,7 +71,7 @@ class Reals:
         return cls(floors, FRACTION_BITS + 1, waiting)
 
     @classmethod
-    def uniform(cls, size: int, words: Words) -> Reals:
+    def uniform(cls, size: int, words: Words) -> RealNumbers:
         """Independent uniform numbers in [−1, 1)."""
         return cls(words(size).view(np.int64).tolist(), WORD_BITS - 1)
 
@@ -93,14 +93,14 @@ class Reals:
 
 def euclidean(dim: int, words: Words) -> Integers:
     """`rounded_euclidean` from a given source of words."""
-    radial = Reals.from_density(NORMAL, dim + 1, words)
-    return _scaled(radial, _norm, Reals.from_density(NORMAL, dim, words), words)
+    radial = RealNumbers.from_density(NORMAL, dim + 1, words)
+    return _scaled(radial, _norm, RealNumbers.from_density(NORMAL, dim, words), words)
 
 
 def maximum(dim: int, words: Words) -> Integers:
     """`rounded_maximum` from a given source of words."""
-    radial = Reals.from_density(LAPLACE, dim + 1, words)
-    return _scaled(radial, _sum, Reals.uniform(dim, words), words)
+    radial = RealNumbers.from_density(LAPLACE, dim + 1, words)
+    return _scaled(radial, _sum, RealNumbers.uniform(dim, words), words)
 
 
 def _norm(least: Sequence[int]) -> tuple[int, int]:
@@ -117,9 +117,9 @@ def _sum(least: Sequence[int]) -> tuple[int, int]:
 
 
 def _scaled(
-    radial: Reals,
+    radial: RealNumbers,
     radius: Callable[[Sequence[int]], tuple[int, int]],
-    direction: Reals,
+    direction: RealNumbers,
     words: Words,
 ) -> Integers:
     """round(2^54·r·v) for the radius r of one vector and each coordinate v of the other."""

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from muhat import _check
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.norms import Reals
+from muhat.noise.norms import RealNumbers
 
 
 @dataclass(eq=False)
@@ -29,14 +29,14 @@ class RealStudent:
     True
     """
 
-    _point: Reals
+    _point: RealNumbers
     _source: Words
 
     @classmethod
     def draw(cls, source: Words = system_words) -> RealStudent:
         """A sample, from the operating system's entropy unless a test replays words."""
         while True:
-            point = Reals.uniform(2, source)
+            point = RealNumbers.uniform(2, source)
             while (accepted := _is_inside(point.floors, point.bits)) is None:
                 point.refine(source)
             if accepted:

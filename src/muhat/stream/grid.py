@@ -26,7 +26,7 @@ _EXPONENTS = range(-1000, 1000)
 
 
 @dataclass(frozen=True)
-class Grid:
+class EventGrid:
     """The integers lower, …, upper of one coordinate, in units of 2^exponent.
 
     `center` is what a missing or non-finite number becomes. Bounds off the grid are rounded to it.
@@ -41,7 +41,7 @@ class Grid:
     center: int
 
     @classmethod
-    def between(cls, lower: Fraction, upper: Fraction, exponent: int) -> Grid:
+    def between(cls, lower: Fraction, upper: Fraction, exponent: int) -> EventGrid:
         """The grid of [lower, upper]."""
         if exponent not in _EXPONENTS:
             raise InvalidInput("lower and upper must be of a size between 1e-280 and 1e280.")

@@ -17,7 +17,7 @@ from muhat.planning.digest import digest_of
 from muhat.privacy import Neighbors, Privacy, check_promise, gaussian_mu_squared
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import ENGINES, Engine
-from muhat.stream.grid import Grid, bounds_of
+from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
 
@@ -29,7 +29,7 @@ class StreamPlan:
     """All that is public about a counter: its promise, its bounds, its noise."""
 
     privacy: Privacy
-    grids: tuple[Grid, ...]
+    grids: tuple[EventGrid, ...]
     noise: RunningNoise
     scalar: bool
     p: float
@@ -65,7 +65,7 @@ class StreamPlan:
         """The plan that `to_dict` described."""
         return cls(
             privacy.from_dict(fields["privacy"]),
-            tuple(Grid(*map(int, numbers)) for numbers in fields["grids"]),
+            tuple(EventGrid(*map(int, numbers)) for numbers in fields["grids"]),
             RunningNoise.from_dict(fields["noise"]),
             bool(fields["scalar"]),
             _check.norm_order(float(fields["p"])),
@@ -165,7 +165,7 @@ def plan_prefix_counter(
     shares = shares_of([float(reach) for reach in reaches], p)
     strength = protection.strength_squared
     grids = tuple(
-        Grid.between(low, high, unit_exponent(reach, share, strength, contributions))
+        EventGrid.between(low, high, unit_exponent(reach, share, strength, contributions))
         for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
     )
     if not all(grid.reach for grid in grids):

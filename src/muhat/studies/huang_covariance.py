@@ -23,7 +23,7 @@ from muhat.studies.huang_trials import (
     SHIFTED,
     TOLD,
     TRIALS,
-    Cell,
+    TrialCell,
     best,
     by_cell,
     geometric_mean,
@@ -43,13 +43,13 @@ AS_GOOD, MUCH, CLOSE = 1.05, 1.2, 1.25
 """Ratios of errors: no worse; from which on much worse; up to which close."""
 
 
-def cells(settings: Settings) -> Iterator[Cell]:
+def cells(settings: Settings) -> Iterator[TrialCell]:
     """Every κ and d."""
     n, bound = settings["n"], settings["bound"]
     for kappa in settings["kappas"]:
         shape = rotated_normal(kappa)
         for dim in settings["dims"]:
-            yield Cell(
+            yield TrialCell(
                 {"kappa": kappa, "dimension": dim},
                 lambda generator, shape=shape, dim=dim: shape.draw(generator, n, dim),  # type: ignore[misc]
                 n,

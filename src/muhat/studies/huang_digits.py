@@ -27,7 +27,7 @@ from muhat.studies.huang_trials import (
     SHIFTED,
     TOLD,
     TRIALS,
-    Cell,
+    TrialCell,
     geometric_mean,
     ratios,
     trials,
@@ -44,7 +44,7 @@ BETTER = 1 / 1.05
 """The ratio of errors from which on the smaller one counts as better."""
 
 
-def cells(settings: Settings) -> Iterator[Cell]:
+def cells(settings: Settings) -> Iterator[TrialCell]:
     """Every kind of image and every ρ."""
     found = images(settings["digits"], settings["seed"], printed_of_each=settings["printed"])
     for name, rows in found.rows.items():
@@ -53,7 +53,7 @@ def cells(settings: Settings) -> Iterator[Cell]:
         for rho in settings["rhos"]:
             columns: Row = {"data": found.source, "images": name, "promise": f"ρ {rho:g}"}
             draw = lambda generator, r=rows: r  # noqa: E731
-            yield Cell(columns, draw, n, dim, rho, BOUND, scale=scale)
+            yield TrialCell(columns, draw, n, dim, rho, BOUND, scale=scale)
 
 
 def measure(settings: Settings, progress: Progress) -> list[Row]:

@@ -18,14 +18,14 @@ from muhat.studies.huang_trials import (
     ROUNDS,
     SHIFTED,
     TRIALS,
-    Cell,
+    TrialCell,
     by_cell,
     geometric_mean,
     ratios,
     runs_of,
     trials,
 )
-from muhat.studies.samples import Shape, normal, rotated_normal
+from muhat.studies.samples import SampleShape, normal, rotated_normal
 from muhat.studies.study import Panel, Progress, Row, Rows, Settings, Study, Verdict, tracked, where
 
 NAMES = (MUHAT, SHIFTED, CLIPPED, PLAIN, *(f"{KNOWN}{t}" for t in ROUNDS))
@@ -36,7 +36,7 @@ MANY = 32
 """Dimensions from which on a trial's error says much: in fewer, ratios need more trials."""
 
 
-def cells(settings: Settings) -> Iterator[Cell]:
+def cells(settings: Settings) -> Iterator[TrialCell]:
     """Figure 1 over d, Figure 2 over ρ, Figure 6 over R; each for every μ."""
     n, dim, rho = settings["n"], settings["dim"], settings["rho"]
     for mu in settings["means"]:
@@ -48,11 +48,13 @@ def cells(settings: Settings) -> Iterator[Cell]:
             yield _cell("Figure 6", mu, rotated_normal(10.0), n, dim, rho, bound)
 
 
-def _cell(figure: str, mu: float, shape: Shape, n: int, dim: int, rho: float, bound: float) -> Cell:
+def _cell(
+    figure: str, mu: float, shape: SampleShape, n: int, dim: int, rho: float, bound: float
+) -> TrialCell:
     moved = mu if figure == "Figure 6" else 0.0
     columns: Row = {"figure": figure, "mu": mu, "x": f"d {dim}, ρ {rho:g}, R/√d {bound:g}"}
     draw = lambda generator: shape.draw(generator, n, dim) + moved  # noqa: E731
-    return Cell(columns, draw, n, dim, rho, bound, mean=mu)
+    return TrialCell(columns, draw, n, dim, rho, bound, mean=mu)
 
 
 def measure(settings: Settings, progress: Progress) -> list[Row]:

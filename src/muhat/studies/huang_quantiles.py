@@ -20,7 +20,7 @@ from muhat.studies.huang_trials import (
     MUHAT,
     PAPER,
     TRIALS,
-    Cell,
+    TrialCell,
     geometric_mean,
     runs_of,
     trials,
@@ -72,7 +72,7 @@ def measure(settings: Settings, progress: Progress) -> list[Row]:
 def _releases(of: Row, settings: Settings) -> list[Row]:
     n, dim, rho = settings["n"], int(of["d"] or 0), float(of["rho"] or 0)
     records = np.arange(1.0, n + 1)[:, None] * np.ones(dim)
-    cell = Cell({"of": of["cell"]}, lambda generator: records, n, dim, rho, float(n))
+    cell = TrialCell({"of": of["cell"]}, lambda generator: records, n, dim, rho, float(n))
     found = trials(cell, (CLIPPED, MUHAT), runs_of(settings["trials"], dim), settings["seed"])
     kept = ("estimator", "trials", "rms", "error", "enough")
     return [{**of, **{name: row[name] for name in kept}} for row in found]

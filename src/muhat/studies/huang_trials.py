@@ -50,7 +50,7 @@ FAILURE = 0.05
 
 
 @dataclass(frozen=True)
-class Cell:
+class TrialCell:
     """A place of a figure: its columns, the records of a trial, and what is public about them.
 
     `bound` is R/√d, which is also the largest deviation that estimators are told of. `mean` is the
@@ -84,7 +84,7 @@ class Cell:
         return self.bound * (math.sqrt(self.dim) + 2 * tail)
 
 
-def trials(cell: Cell, names: Iterable[str], runs: int, seed: int) -> list[Row]:
+def trials(cell: TrialCell, names: Iterable[str], runs: int, seed: int) -> list[Row]:
     """A row for each estimator. All of them see the same records, new ones in every trial."""
     compared = {name: _estimator(name, cell) for name in names}
     misses: dict[str, list[list[float]]] = {name: [] for name in compared}
@@ -107,7 +107,7 @@ def trials(cell: Cell, names: Iterable[str], runs: int, seed: int) -> list[Row]:
     ]
 
 
-def _summary(name: str, cell: Cell, misses: list[list[float]]) -> Row:
+def _summary(name: str, cell: TrialCell, misses: list[list[float]]) -> Row:
     whole, private, turned = np.array(misses).T
     row: Row = {
         "trials": len(misses),
@@ -123,7 +123,7 @@ def _summary(name: str, cell: Cell, misses: list[list[float]]) -> Row:
     return row
 
 
-def _estimator(name: str, cell: Cell) -> Run:
+def _estimator(name: str, cell: TrialCell) -> Run:
     """The estimator of this name, with the public inputs of the cell."""
     if name == PLAIN:
         return lambda rows, noise: np.asarray(rows.mean(axis=0))
@@ -146,7 +146,7 @@ def _estimator(name: str, cell: Cell) -> Run:
     )
 
 
-def _plan(name: str, cell: Cell) -> UnboundedPlan:
+def _plan(name: str, cell: TrialCell) -> UnboundedPlan:
     return plan_mean(
         domain=Reals(cell.dim, cell.magnitude),
         n=cell.n,

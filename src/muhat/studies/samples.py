@@ -30,7 +30,7 @@ LABELS = ("train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
 
 
 @dataclass(frozen=True)
-class Shape:
+class SampleShape:
     """A distribution of records, in any dimension.
 
     `draw(generator, n, dim)` gives rows of shape (n, dim). `scale(dim)` is the root of the largest
@@ -41,12 +41,12 @@ class Shape:
     scale: Callable[[int], float]
 
 
-def normal(mean: float = 0.0) -> Shape:
+def normal(mean: float = 0.0) -> SampleShape:
     """N(μ·1, I)."""
-    return Shape(lambda g, n, dim: g.standard_normal((n, dim)) + mean, lambda dim: 1.0)
+    return SampleShape(lambda g, n, dim: g.standard_normal((n, dim)) + mean, lambda dim: 1.0)
 
 
-def rotated_normal(kappa: float) -> Shape:
+def rotated_normal(kappa: float) -> SampleShape:
     """N(0, Σ(κ)): variances uniform in [1, κ] along the axes of a random rotation.
 
     The matrix depends on κ and d alone, so that trials differ in the records only.
@@ -55,7 +55,7 @@ def rotated_normal(kappa: float) -> Shape:
     def draw(generator: Generator, n: int, dim: int) -> Floats:
         return np.asarray(generator.standard_normal((n, dim)) @ covariance_root(kappa, dim))
 
-    return Shape(draw, lambda dim: math.sqrt(kappa))
+    return SampleShape(draw, lambda dim: math.sqrt(kappa))
 
 
 def covariance_root(kappa: float, dim: int) -> Floats:
@@ -86,21 +86,21 @@ def _cluster_scale(dim: int) -> float:
     return math.sqrt(1 + part * (1 - part) * FAR**2 * dim)
 
 
-SHAPES: dict[str, Shape] = {
+SHAPES: dict[str, SampleShape] = {
     "normal": normal(),
     "normal + 10": normal(10.0),
     "normal + 1000": normal(1000.0),
     "κ = 10": rotated_normal(10.0),
     "κ = 100": rotated_normal(100.0),
     "κ = 1000": rotated_normal(1000.0),
-    "t₃": Shape(lambda g, n, dim: g.standard_t(3, (n, dim)), lambda dim: math.sqrt(3)),
-    "lognormal": Shape(_lognormal, lambda dim: math.sqrt(math.e * (math.e - 1))),
-    "exponential ray": Shape(_ray, lambda dim: 1.0),
-    "5 % far cluster": Shape(_cluster, _cluster_scale),
-    "integers": Shape(
+    "t₃": SampleShape(lambda g, n, dim: g.standard_t(3, (n, dim)), lambda dim: math.sqrt(3)),
+    "lognormal": SampleShape(_lognormal, lambda dim: math.sqrt(math.e * (math.e - 1))),
+    "exponential ray": SampleShape(_ray, lambda dim: 1.0),
+    "5 % far cluster": SampleShape(_cluster, _cluster_scale),
+    "integers": SampleShape(
         lambda g, n, dim: g.poisson(3.0, (n, dim)).astype(float), lambda dim: math.sqrt(3)
     ),
-    "constant": Shape(lambda g, n, dim: np.full((n, dim), 7.5), lambda dim: 1.0),
+    "constant": SampleShape(lambda g, n, dim: np.full((n, dim), 7.5), lambda dim: 1.0),
 }
 """By name, in the order of the tables."""
 
@@ -113,11 +113,11 @@ def digits(folder: Path) -> dict[int, Floats]:
     return {digit: rows[labels == digit] for digit in range(10)}
 
 
-def fixed(rows: Floats) -> Shape:
+def fixed(rows: Floats) -> SampleShape:
     """The same rows in every trial."""
     covariance = np.cov(rows, rowvar=False)
     scale = math.sqrt(float(np.linalg.eigvalsh(covariance)[-1]))
-    return Shape(lambda g, n, dim: rows, lambda dim: scale)
+    return SampleShape(lambda g, n, dim: rows, lambda dim: scale)
 
 
 def _unpacked(path: Path) -> NDArray[np.uint8]:

@@ -22,7 +22,7 @@ from muhat.workloads.marginals import Marginals, sets_of_order
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled, Stack, Sum
+from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
 
 __all__ = [
     "Explicit",
@@ -36,7 +36,7 @@ __all__ = [
     "Scaled",
     "Sparse",
     "Stack",
-    "Sum",
+    "SumOfWorkloads",
     "Workload",
     "from_dict",
     "identity",
@@ -60,7 +60,7 @@ _KINDS: tuple[type[Workload], ...] = (
     Scaled,
     Sparse,
     Stack,
-    Sum,
+    SumOfWorkloads,
 )
 
 

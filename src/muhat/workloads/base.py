@@ -53,14 +53,18 @@ class Workload(LinearMap):
             object.__setattr__(self, name, value)
 
     def __add__(self, other: Any) -> Workload:
-        from muhat.workloads.stack import Sum
+        from muhat.workloads.stack import SumOfWorkloads
 
-        return Sum([self, other]) if isinstance(other, Workload) else NotImplemented
+        return SumOfWorkloads([self, other]) if isinstance(other, Workload) else NotImplemented
 
     def __sub__(self, other: Any) -> Workload:
-        from muhat.workloads.stack import Scaled, Sum
+        from muhat.workloads.stack import Scaled, SumOfWorkloads
 
-        return Sum([self, Scaled(-1.0, other)]) if isinstance(other, Workload) else NotImplemented
+        return (
+            SumOfWorkloads([self, Scaled(-1.0, other)])
+            if isinstance(other, Workload)
+            else NotImplemented
+        )
 
     def __mul__(self, factor: Any) -> Workload:
         from muhat.workloads.stack import Scaled

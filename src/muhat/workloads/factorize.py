@@ -28,7 +28,7 @@ from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import times
-from muhat.workloads.stack import Scaled, Stack, Sum
+from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
 
 LONGEST_SOLVED = 1024
 """Longer prefixes have the square-root Toeplitz factors; solving takes cubic time."""
@@ -124,7 +124,7 @@ def _factorize(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Facto
             return _solved(W, p, neighbors, tol)
         found = factorize_kron(W, p, tol, _add_remove)
         return found if add_remove else factorize_apart(found)
-    if isinstance(W, Sum) and W.shape[0] * W.shape[1] <= LARGEST_SUM:
+    if isinstance(W, SumOfWorkloads) and W.shape[0] * W.shape[1] <= LARGEST_SUM:
         # The parts may cancel, and then only their sum, entry by entry, is as exact as floats.
         return replace(_factorize(Explicit(W.dense(), W.cells), p, neighbors, tol), workload=W)
     if not add_remove and min(W.shape) > LARGEST_PAIRED:

@@ -25,7 +25,7 @@ from muhat.workloads.explicit import Explicit
 from muhat.workloads.kron import Kron
 from muhat.workloads.linear_map import BLOCK, Floats
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled, Stack, Sum
+from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
 
 LARGEST_PAIRS = 1 << 26
 PRECISE, ROUGH = 1e-11, 1e-10
@@ -122,7 +122,7 @@ def longest_row(W: Workload) -> float:
 
     The parts of a sum may cancel; those of other workloads are rows of theirs.
     """
-    if isinstance(W, Sum):
+    if isinstance(W, SumOfWorkloads):
         return sum(longest_row(part) for part in W.parts)
     if isinstance(W, Scaled):
         return abs(W.factor) * longest_row(W.inner)

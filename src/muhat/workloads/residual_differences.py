@@ -38,7 +38,7 @@ LARGE_SYSTEM = 600
 
 
 @dataclass(frozen=True, eq=False)
-class Differences:
+class ResidualDifferences:
     """The patterns in which cells may differ, for parts given by their labels.
 
     Class l has `members[l]` attributes of `sizes[l]` categories. `listed` classes are counted
@@ -51,7 +51,7 @@ class Differences:
     listed: tuple[int, ...]
 
     @classmethod
-    def of(cls, members: Integers, sizes: Integers, parts: Sequence[Axes]) -> Differences:
+    def of(cls, members: Integers, sizes: Integers, parts: Sequence[Axes]) -> ResidualDifferences:
         """List all classes if that fits, else those with the fewest categories."""
         labels = np.argsort(sizes, kind="stable").tolist()
         room = LARGEST_LISTING
@@ -160,7 +160,7 @@ class Differences:
 def best_weights_of_differences(orbits: Orbits, p: float, tol: float) -> Optimum:
     """The best weights of the parts other than the total, for replaced records."""
     reduced = without_total(orbits)
-    differences = Differences.of(reduced.members, reduced.sizes, reduced.parts)
+    differences = ResidualDifferences.of(reduced.members, reduced.sizes, reduced.parts)
     if len(reduced.parts) > LARGEST_SYSTEM:
         differences = replace(differences, listed=())
         # One pattern bounds every other; two random cells have Π = 0 on average.
@@ -194,7 +194,7 @@ def without_total(orbits: Orbits) -> Orbits:
 
 
 def _cutting(
-    orbits: Orbits, differences: Differences, p: float, tol: float
+    orbits: Orbits, differences: ResidualDifferences, p: float, tol: float
 ) -> tuple[Optimum, Integers]:
     """The best weights under all patterns, added as they are violated, and those that matter."""
     chosen = differences.simplest()

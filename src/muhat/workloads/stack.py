@@ -119,7 +119,7 @@ class Stack(Workload):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Sum(Workload):
+class SumOfWorkloads(Workload):
     """W₁ + W₂ + …, matrices of one shape added entry by entry."""
 
     kind = "sum"
@@ -136,7 +136,9 @@ class Sum(Workload):
                 "To ask all of their queries, use workloads.stack."
             )
         flat = tuple(
-            inner for part in parts for inner in (part.parts if isinstance(part, Sum) else (part,))
+            inner
+            for part in parts
+            for inner in (part.parts if isinstance(part, SumOfWorkloads) else (part,))
         )
         self._set(parts=flat, cells=cells, shape=parts[0].shape)
         if max(self.shape) <= LARGEST_PROBE:
@@ -172,7 +174,7 @@ class Sum(Workload):
         return {"workload": self.kind, "parts": [part.to_dict() for part in self.parts]}
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Sum:
+    def from_fields(cls, fields: dict[str, Any]) -> SumOfWorkloads:
         from muhat.workloads import from_dict
 
         return cls([from_dict(part) for part in fields["parts"]])

@@ -16,7 +16,7 @@ from muhat import protocols
 from muhat.data.grids import UniformGrid
 from muhat.protocols import CountedQuantiles, Protocol
 from muhat.protocols.counts.shuffle_quantiles import MOST_ZOOMS, ZOOM_SHARE, ShuffleQuantile
-from muhat.protocols.encodings.cut_encoding import CutEncoding, Place, padded
+from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, padded
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.estimators.quantile_result import rank_of
 
@@ -135,7 +135,7 @@ def test_people_who_stay_away_are_not_counted():
 
 def exact_counts(estimator: ShuffleQuantile, cuts: list[int], cells: np.ndarray) -> CutCounts:
     places = padded([float(cut) for cut in cuts], len(cuts).bit_length())
-    encoding = CutEncoding(Place(estimator.grid), places)
+    encoding = CutEncoding(CutPlace(estimator.grid), places)
     values = np.array([estimator.grid.value(int(cell)) for cell in cells])
     sums = encoding.integers(values[:, None]).sum(axis=0).astype(float)
     return CutCounts(np.array(places), sums, len(cells), 0.0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import muhat as mh
 from muhat.data.grids import UniformGrid
-from muhat.protocols.encodings.cut_encoding import CutEncoding, Place, Radius, padded
+from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, Radius, padded
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
@@ -83,7 +83,7 @@ def test_a_number_is_found_between_cuts_by_how_many_exceed_it():
 def test_a_missing_coordinate_counts_as_that_of_the_centre(value):
     look = Radius((1.0, -2.0), (1.0, 3.0))
     assert look.values(np.array([[value, 0.0]])).tolist() == [6.0]
-    place = Place(UniformGrid(0.0, 10.0, 1.0))
+    place = CutPlace(UniformGrid(0.0, 10.0, 1.0))
     assert place.values(np.array([[value]])).tolist() == [5.0]
 
 
@@ -120,8 +120,8 @@ def test_a_shell_has_nothing_of_records_within_and_survives_any_record():
     [
         Radius((0.5, 1e-300)),
         Radius((0.0, 1.0), (2.0, 0.1)),
-        Place(UniformGrid(0.0, 1.0, 0.1)),
-        Place(RelativeGrid(1.0, 1e6, 1.1)),
+        CutPlace(UniformGrid(0.0, 1.0, 0.1)),
+        CutPlace(RelativeGrid(1.0, 1e6, 1.1)),
     ],
     ids=repr,
 )

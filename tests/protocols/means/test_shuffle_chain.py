@@ -21,10 +21,10 @@ from muhat.protocols.means.shuffle_chain_schedule import (
     LEAST_LEFT,
     MOST_NEAR,
     PULL_SHARE,
-    ChainSchedule,
+    ShuffleChainSchedule,
 )
 from muhat.protocols.means.shuffle_chain_state import (
-    State,
+    ChainState,
     after_aside,
     after_last,
     after_near,
@@ -195,8 +195,8 @@ class Shares(ChainRounds):
 def test_no_answers_whatever_make_rounds_spend_more_than_the_promise(seed, dim, n, epsilon, wild):
     rng = np.random.default_rng(seed)
     promise = mh.ApproxDP(epsilon=epsilon, delta=1e-9)
-    schedule = ChainSchedule(1e4, (1.0,) * dim, n, promise)
-    state, spent = State.first(schedule), Fraction(0)
+    schedule = ShuffleChainSchedule(1e4, (1.0,) * dim, n, promise)
+    state, spent = ChainState.first(schedule), Fraction(0)
     asked = Shares(schedule, None, n)
     lengths = np.sort(np.exp(rng.normal(rng.uniform(-9, 9), rng.uniform(0, 3), 1000)))
     for number in range(1, MOST_NEAR + 5):
@@ -218,11 +218,11 @@ def test_no_answers_whatever_make_rounds_spend_more_than_the_promise(seed, dim, 
         else:
             after = after_last if state.stage == "last" else after_aside
             state = after(schedule, state, counts)
-        assert State.from_dict(json.loads(json.dumps(state.to_dict()))) == state
+        assert ChainState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
     pytest.fail("the rounds do not end")
 
 
-def cuts_of(schedule: ChainSchedule, state: State) -> np.ndarray:
+def cuts_of(schedule: ShuffleChainSchedule, state: ChainState) -> np.ndarray:
     if state.stage == "near":
         if state.is_first:
             return np.array(schedule.first_cuts())
@@ -343,7 +343,7 @@ def test_a_server_of_another_kind_of_round_says_so(rounds, people):
 def test_too_few_people_are_refused_before_anybody_is_asked():
     with pytest.raises(mh.InvalidInput, match=r"n = 50 is too small .* at least \d+ people"):
         planned(n=50)
-    least = ChainSchedule(MAGNITUDE, (1.0,) * DIM, 50, PROMISE).least_n
+    least = ShuffleChainSchedule(MAGNITUDE, (1.0,) * DIM, 50, PROMISE).least_n
     assert planned(n=least).users == least
     with pytest.raises(mh.InvalidInput, match=f"at least {least}"):
         planned(n=least - 1)
@@ -416,16 +416,20 @@ def test_records_of_any_shape_have_an_error_of_the_stated_size(name):
     release = protocols.simulate(planned(), records, watch=described.append)
     assert sum(each.randomizer.share for each in described) == 1
     last = described[-1]
-    center = np.array(State.from_dict(last.learnt[-1]["next"]).center)
+    center = np.array(ChainState.from_dict(last.learnt[-1]["next"]).center)
     assert residual(release, np.where(np.isfinite(records), records, center)) < LARGEST
 
 
 # Without noise, the rounds find the ball that they should.
 
 
-def exact_run(schedule: ChainSchedule, records: np.ndarray) -> tuple[State, int]:
+def exact_run(schedule: ShuffleChainSchedule, records: np.ndarray) -> tuple[ChainState, int]:
     """The last state, and the number of rounds, if every answer is exact."""
-    state, spent, asked = State.first(schedule), Fraction(0), Shares(schedule, None, len(records))
+    state, spent, asked = (
+        ChainState.first(schedule),
+        Fraction(0),
+        Shares(schedule, None, len(records)),
+    )
     for number in range(1, MOST_NEAR + 5):
         if state.stage == "mean":
             return state, number
@@ -458,7 +462,7 @@ def exact(cuts: np.ndarray, lengths: np.ndarray, n: int) -> CutCounts:
 def test_exact_answers_lead_to_a_ball_of_most_records(dim, offset):
     n = 20_000
     records = np.random.default_rng(dim).normal(size=(n, dim)) + offset
-    schedule = ChainSchedule(1e4, (1.0,) * dim, n, PROMISE)
+    schedule = ShuffleChainSchedule(1e4, (1.0,) * dim, n, PROMISE)
     state, rounds = exact_run(schedule, records)
     lengths = np.sort(np.linalg.norm(records - np.array(state.center), axis=1))
     assert 0.7 * n < np.searchsorted(lengths, state.radius) < 0.9 * n
@@ -471,9 +475,9 @@ def test_exact_answers_lead_to_a_ball_of_most_records(dim, offset):
 @pytest.mark.parametrize("dim", [1, 2, 3, 8])
 @pytest.mark.parametrize("times", [0.5, 1.0, 1.5, 2.0, 2.5, 3.0])
 def test_noise_of_a_centre_is_not_taken_for_distances(dim, times):
-    schedule = ChainSchedule(1e4, (1.0,) * dim, 20_000, PROMISE)
+    schedule = ShuffleChainSchedule(1e4, (1.0,) * dim, 20_000, PROMISE)
     ball = 1.1 * schedule.reach(2.326)
-    state = State("near", (0.0,) * dim, ball, 0.5, 50.0, 1.0, True)
+    state = ChainState("near", (0.0,) * dim, ball, 0.5, 50.0, 1.0, True)
     lengths = np.full(20_000, times)
     for sharp in (True, False):
         state = replace(state, sharp=sharp)
@@ -487,20 +491,20 @@ def test_noise_of_a_centre_is_not_taken_for_distances(dim, times):
 
 def test_a_magnitude_close_to_the_records_takes_three_rounds():
     records = np.random.default_rng(1).normal(size=(20_000, 2)) + 3.0
-    _, rounds = exact_run(ChainSchedule(10.0, (1.0, 1.0), 20_000, PROMISE), records)
+    _, rounds = exact_run(ShuffleChainSchedule(10.0, (1.0, 1.0), 20_000, PROMISE), records)
     assert rounds == 3
 
 
 def test_people_far_outside_on_one_side_make_the_centre_move():
     records = np.random.default_rng(1).normal(size=(20_000, 3))
     records[:1000] += 50.0
-    state, rounds = exact_run(ChainSchedule(1e4, (1.0,) * 3, 20_000, PROMISE), records)
+    state, rounds = exact_run(ShuffleChainSchedule(1e4, (1.0,) * 3, 20_000, PROMISE), records)
     assert rounds == 6
     lengths = np.linalg.norm(records - np.array(state.center), axis=1)
     assert (lengths <= state.high).mean() > 0.99
     assert state.high < 0.65 * 50 * np.sqrt(3)
     records[:500] -= 100.0
-    state, _ = exact_run(ChainSchedule(1e4, (1.0,) * 3, 20_000, PROMISE), records)
+    state, _ = exact_run(ShuffleChainSchedule(1e4, (1.0,) * 3, 20_000, PROMISE), records)
     assert np.linalg.norm(state.center) < 3
     assert 80 < state.high < 100
 

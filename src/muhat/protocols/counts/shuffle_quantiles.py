@@ -19,7 +19,7 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.protocols.counts.local_quantiles import ROUNDED
 from muhat.protocols.counts.quantile_protocols import QuantileAsked
-from muhat.protocols.encodings.cut_encoding import CutEncoding, Place, padded
+from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, padded
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.estimators.quantile_result import FOLLOWED, CountedQuantiles, rank_of, turnout
 from muhat.protocols.means.one_round import NORMAL
@@ -112,7 +112,7 @@ class ShuffleQuantile(QuantileAsked):
         levels = len(cuts).bit_length()
         places = padded([float(cut) for cut in cuts], levels)
         return ShareRandomizer.of_cuts(
-            Place(self.grid), places, allowance, honest=honest, users=self.n
+            CutPlace(self.grid), places, allowance, honest=honest, users=self.n
         )
 
     def _windows(self, counts: CutCounts, before: Sequence[Window]) -> list[Window]:

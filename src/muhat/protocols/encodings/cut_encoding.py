@@ -86,7 +86,7 @@ class Radius:
 
 
 @dataclass(frozen=True)
-class Place:
+class CutPlace:
     """The cell of a grid that a number lies in; a missing one is in the middle cell."""
 
     grid: AnyGrid
@@ -105,7 +105,7 @@ class Place:
         return {"kind": self.kind, "grid": self.grid.to_dict()}
 
 
-Look = Radius | Place
+Look = Radius | CutPlace
 
 
 @dataclass(frozen=True)
@@ -207,6 +207,6 @@ def padded(cuts: Sequence[float], levels: int) -> tuple[float, ...]:
 
 def _read_look(fields: dict[str, Any]) -> Look:
     if _check.one_of("the kind of look", fields["kind"], ("radius", "place")) == "place":
-        return Place(read_grid(fields["grid"]))
+        return CutPlace(read_grid(fields["grid"]))
     weights = fields["weights"]
     return Radius(tuple(fields["center"]), None if weights is None else tuple(weights))

@@ -32,8 +32,8 @@ from muhat.noise.law import LAWS
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.estimators.own_spread import of_people
-from muhat.protocols.means.local_chain_place import Place, Step
-from muhat.protocols.means.local_chain_schedule import ChainSchedule
+from muhat.protocols.means.local_chain_place import ChainStep, Place
+from muhat.protocols.means.local_chain_schedule import LocalChainSchedule
 from muhat.protocols.means.one_round import (
     FOLLOWED,
     NORMAL,
@@ -71,10 +71,10 @@ class LocalChain:
         object.__setattr__(self, "columns", column_names(self.columns, self.domain.dim))
 
     @cached_property
-    def schedule(self) -> ChainSchedule:
+    def schedule(self) -> LocalChainSchedule:
         """Who is asked what."""
         assert self.domain.magnitude is not None
-        return ChainSchedule(self.domain.dim, self.domain.magnitude, self.n, self.privacy)
+        return LocalChainSchedule(self.domain.dim, self.domain.magnitude, self.n, self.privacy)
 
     def error_at(self, radius: float) -> float:
         """The root mean square ℓ₂ noise if nearly all records lie within this radius.
@@ -97,7 +97,7 @@ class LocalChain:
         """The next round, or the mean."""
         schedule = self.schedule
         place = Place.from_dict(protocol.learnt[-1]) if protocol.learnt else schedule.first()
-        if place.step is Step.MEAN:
+        if place.step is ChainStep.MEAN:
             return self._release(protocol, place, received)
         if place.step.is_mean:
             asked = mean_randomizer(protocol.randomizer)
@@ -219,7 +219,7 @@ def last_group(n: int) -> tuple[str, ...]:
     )
 
 
-def _asks(schedule: ChainSchedule, place: Place) -> Randomizer:
+def _asks(schedule: LocalChainSchedule, place: Place) -> Randomizer:
     if place.step.is_mean:
         return schedule.ball(place.center, place.radius)
     return schedule.distances(place)
@@ -227,7 +227,7 @@ def _asks(schedule: ChainSchedule, place: Place) -> Randomizer:
 
 def _centers(protocol: Protocol) -> int:
     """How many centres earlier rounds have tried."""
-    return sum(entry["step"] == Step.CENTER for entry in protocol.learnt)
+    return sum(entry["step"] == ChainStep.CENTER for entry in protocol.learnt)
 
 
 def _outside(protocol: Protocol, place: Place, users: int) -> Outside | None:
@@ -246,7 +246,7 @@ def _rounds(protocol: Protocol) -> str:
     return f"the rounds before the mean, and how many people have answered: {steps}"
 
 
-def _require_enough(schedule: ChainSchedule) -> None:
+def _require_enough(schedule: LocalChainSchedule) -> None:
     if schedule.n < schedule.least_n:
         dimensions = "one column" if schedule.dim == 1 else f"{schedule.dim} columns"
         raise InvalidInput(

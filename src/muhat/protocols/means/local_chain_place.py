@@ -10,7 +10,7 @@ from muhat import _check
 from muhat.errors import InvalidInput
 
 
-class Step(StrEnum):
+class ChainStep(StrEnum):
     """What a round asks for."""
 
     FIRST = "first radius"
@@ -26,7 +26,7 @@ class Step(StrEnum):
     @property
     def is_mean(self) -> bool:
         """Whether devices send their records, clipped and randomised; else their distances."""
-        return self in (Step.CENTER, Step.FINE, Step.MEAN)
+        return self in (ChainStep.CENTER, ChainStep.FINE, ChainStep.MEAN)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Place:
             standard error.
     """
 
-    step: Step
+    step: ChainStep
     center: tuple[float, ...]
     radius: float
     noise: float
@@ -66,7 +66,9 @@ class Place:
         """What `to_dict` described."""
         try:
             return cls(
-                Step(_check.one_of("next", fields["next"], [step.value for step in Step])),
+                ChainStep(
+                    _check.one_of("next", fields["next"], [step.value for step in ChainStep])
+                ),
                 tuple(_check.real("a coordinate of the centre", each) for each in fields["center"]),
                 _check.positive("radius", fields["radius"]),
                 _check.positive("noise", fields["noise"]),

@@ -17,7 +17,7 @@ from muhat.privacy import Privacy, PureDP, pure_within
 from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.estimators.range_choice import best_ranges, predicted_error
 from muhat.protocols.estimators.range_counts import RangeCounts
-from muhat.protocols.means.local_chain_place import Place, Step
+from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_radius import SURE, SURER, least_radius
 from muhat.protocols.means.local_mean import best_randomizer
 from muhat.protocols.randomizers.randomizer import Floats, MeanRandomizer
@@ -77,7 +77,7 @@ SMALLEST = 2.0**-40
 
 
 @dataclass(frozen=True)
-class ChainSchedule:
+class LocalChainSchedule:
     """Group sizes and decisions: all of them functions of public numbers.
 
     `magnitude` bounds every coordinate of a record.
@@ -120,13 +120,13 @@ class ChainSchedule:
     def users(self, place: Place) -> int:
         """How many people are asked next."""
         match place.step:
-            case Step.FIRST:
+            case ChainStep.FIRST:
                 return self.first_users
-            case Step.CENTER:
+            case ChainStep.CENTER:
                 return self.center_users
-            case Step.RADIUS:
+            case ChainStep.RADIUS:
                 return self.radius_users
-            case Step.MEAN:
+            case ChainStep.MEAN:
                 return self.n - place.asked
             case _:
                 return self._group(self.n, _SHARES[place.step])
@@ -134,7 +134,7 @@ class ChainSchedule:
     def first(self) -> Place:
         """Nothing is known but the magnitude."""
         error = self._counting_error(FIRST_CELLS) / math.sqrt(self.first_users)
-        step = Step.FIRST if error <= FIRST_WORST else Step.CENTER
+        step = ChainStep.FIRST if error <= FIRST_WORST else ChainStep.CENTER
         return Place(step, (0.0,) * self.dim, self.reach, self.reach, 0)
 
     def ball(self, center: tuple[float, ...], radius: float) -> MeanRandomizer:
@@ -152,16 +152,16 @@ class ChainSchedule:
         """Where the radius is looked for."""
         radius, noise = place.radius, place.noise
         match place.step:
-            case Step.FIRST:
+            case ChainStep.FIRST:
                 return geometric(radius * FIRST_RATIO ** (1 - FIRST_CELLS), radius, FIRST_CELLS)
-            case Step.RADIUS:
+            case ChainStep.RADIUS:
                 high = min(GROWN * radius, 2 * self.reach)
                 return geometric(min(BELOW_NOISE * noise, high / 8), high, RADIUS_CELLS)
-            case Step.FAR:
+            case ChainStep.FAR:
                 return geometric(FAR * radius, 2 * FAR * radius, 2)
-            case Step.WIDE:
+            case ChainStep.WIDE:
                 return geometric(radius, max(2 * self.reach, 4 * FAR * radius), WIDE_CELLS)
-            case Step.OUTSIDE:
+            case ChainStep.OUTSIDE:
                 return geometric(radius, 2 * radius, 2)
             case _:
                 low = min(LAST_LOW * radius, max(noise, LAST_LOWEST * radius))
@@ -172,7 +172,7 @@ class ChainSchedule:
         inside = np.clip(center, -self.magnitude, self.magnitude)
         return replace(
             place,
-            step=Step.RADIUS if place.step is Step.CENTER else Step.LAST,
+            step=ChainStep.RADIUS if place.step is ChainStep.CENTER else ChainStep.LAST,
             center=tuple(inside.tolist()),
             noise=self.noise(place.radius, users),
             asked=place.asked + self.users(place),
@@ -182,25 +182,27 @@ class ChainSchedule:
         """After distances were counted; `centers` is how many have been tried."""
         known = replace(place, asked=place.asked + self.users(place))
         match place.step:
-            case Step.FIRST:
-                return replace(known, step=Step.CENTER, radius=self._most(counts))
-            case Step.RADIUS:
+            case ChainStep.FIRST:
+                return replace(known, step=ChainStep.CENTER, radius=self._most(counts))
+            case ChainStep.RADIUS:
                 return self._around(place, known, counts, centers)
-            case Step.FAR:
+            case ChainStep.FAR:
                 if not _seen_beyond(counts):
-                    return replace(known, step=Step.FINE)
-                return replace(known, step=Step.WIDE, outside=share_beyond(counts))
-            case Step.WIDE:
+                    return replace(known, step=ChainStep.FINE)
+                return replace(known, step=ChainStep.WIDE, outside=share_beyond(counts))
+            case ChainStep.WIDE:
                 radius = max(self._least(counts, known.asked, SURER), _halfway(place, counts))
-                return replace(known, step=Step.FINE, radius=radius, outside=None)
-            case Step.LAST:
+                return replace(known, step=ChainStep.FINE, radius=radius, outside=None)
+            case ChainStep.LAST:
                 radius = self._least(counts, known.asked, SURE)
                 # At the end of the grid there may be more to find beyond it.
                 end = counts.grid.value(counts.grid.cells - 2)
                 again = radius >= end and self._affords(known.asked)
-                return replace(known, step=Step.FAR if again else Step.OUTSIDE, radius=radius)
+                return replace(
+                    known, step=ChainStep.FAR if again else ChainStep.OUTSIDE, radius=radius
+                )
             case _:
-                return replace(known, step=Step.MEAN, outside=share_beyond(counts))
+                return replace(known, step=ChainStep.MEAN, outside=share_beyond(counts))
 
     def _around(self, place: Place, known: Place, counts: RangeCounts, centers: int) -> Place:
         """Another centre, unless it would not be better, or people would run out."""
@@ -211,7 +213,7 @@ class ChainSchedule:
         settled = settled or (radius < OUTSIDE * place.radius and _seen_beyond(counts))
         pair = self.center_users + self.radius_users
         more = not settled and centers < MOST_CENTERS and self._affords(known.asked + pair)
-        return replace(known, step=Step.CENTER if more else Step.FAR, radius=radius)
+        return replace(known, step=ChainStep.CENTER if more else ChainStep.FAR, radius=radius)
 
     def _most(self, counts: RangeCounts) -> float:
         """The radius that most people do not exceed."""
@@ -225,7 +227,7 @@ class ChainSchedule:
     def likely_users(self) -> int:
         """How many people are left for the mean after two centres, the common path."""
         pairs = 2 * (self.center_users + self.radius_users)
-        before = self.users(self.first()) if self.first().step is Step.FIRST else 0
+        before = self.users(self.first()) if self.first().step is ChainStep.FIRST else 0
         return self.n - before - pairs - self._rest
 
     @property
@@ -238,7 +240,9 @@ class ChainSchedule:
     @property
     def _rest(self) -> int:
         """How many people are asked between the last pair and the mean, unless others are far."""
-        return sum(self._group(self.n, part) for step, part in _SHARES.items() if step != Step.WIDE)
+        return sum(
+            self._group(self.n, part) for step, part in _SHARES.items() if step != ChainStep.WIDE
+        )
 
     def _affords(self, asked: int) -> bool:
         """Whether enough people are left for the mean after all that usually follows."""
@@ -258,11 +262,11 @@ class ChainSchedule:
 
 
 _SHARES = {
-    Step.FAR: FAR_SHARE,
-    Step.WIDE: WIDE_SHARE,
-    Step.FINE: FINE_SHARE,
-    Step.LAST: LAST_SHARE,
-    Step.OUTSIDE: OUTSIDE_SHARE,
+    ChainStep.FAR: FAR_SHARE,
+    ChainStep.WIDE: WIDE_SHARE,
+    ChainStep.FINE: FINE_SHARE,
+    ChainStep.LAST: LAST_SHARE,
+    ChainStep.OUTSIDE: OUTSIDE_SHARE,
 }
 """The parts of the people that single steps take."""
 

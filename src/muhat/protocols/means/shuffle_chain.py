@@ -46,9 +46,9 @@ from muhat.protocols.means.one_round import (
     weighted_error,
 )
 from muhat.protocols.means.shuffle_chain_rounds import ChainRounds
-from muhat.protocols.means.shuffle_chain_schedule import ChainSchedule
+from muhat.protocols.means.shuffle_chain_schedule import ShuffleChainSchedule
 from muhat.protocols.means.shuffle_chain_state import (
-    State,
+    ChainState,
     after_aside,
     after_last,
     after_near,
@@ -106,15 +106,15 @@ class ShuffleChain:
         return self.weights or (1.0,) * self.domain.dim
 
     @property
-    def schedule(self) -> ChainSchedule:
+    def schedule(self) -> ShuffleChainSchedule:
         """What rounds may spend, and where they look."""
         assert self.domain.magnitude is not None
         promise = approximate(self.privacy)
-        return ChainSchedule(self.domain.magnitude, self.lengths, self.n, promise)
+        return ShuffleChainSchedule(self.domain.magnitude, self.lengths, self.n, promise)
 
     def first(self, minimum: int) -> Protocol:
         """The first round."""
-        state = State.first(self.schedule)
+        state = ChainState.first(self.schedule)
         return Protocol(self, self._asks(state, Fraction(0), minimum), self.n, minimum)
 
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
@@ -142,15 +142,20 @@ class ShuffleChain:
         asks = self._asks(following, spent, protocol.minimum)
         return protocol.following(asks, protocol.users, entry)
 
-    def _state(self, protocol: Protocol) -> State:
+    def _state(self, protocol: Protocol) -> ChainState:
         """What the round started from."""
         if not protocol.learnt:
-            return State.first(self.schedule)
-        return State.from_dict(dict(protocol.learnt[-1].get("next") or {}))
+            return ChainState.first(self.schedule)
+        return ChainState.from_dict(dict(protocol.learnt[-1].get("next") or {}))
 
     def _following(
-        self, schedule: ChainSchedule, state: State, parts: Parts, spent: Fraction, rounds: int
-    ) -> State:
+        self,
+        schedule: ShuffleChainSchedule,
+        state: ChainState,
+        parts: Parts,
+        spent: Fraction,
+        rounds: int,
+    ) -> ChainState:
         """What the answers of a round lead to."""
         if state.stage in ("last", "aside"):
             after = after_last if state.stage == "last" else after_aside
@@ -165,11 +170,11 @@ class ShuffleChain:
         noise = weighted_error(asked, self.weights, len(payloads))
         return after_near(schedule, state, counts, value, noise, spent, rounds)
 
-    def _asks(self, state: State, spent: Fraction, honest: int) -> JointRandomizer:
+    def _asks(self, state: ChainState, spent: Fraction, honest: int) -> JointRandomizer:
         """What everybody is asked in a round."""
         return ChainRounds(self.schedule, self.weights, honest).asked(state, spent)
 
-    def _release(self, protocol: Protocol, state: State, parts: Parts, users: int) -> Release:
+    def _release(self, protocol: Protocol, state: ChainState, parts: Parts, users: int) -> Release:
         """The mean, with its noise, of the last ball."""
         lengths = np.array(self.lengths)
         asked, payloads = parts[0]
@@ -267,7 +272,7 @@ def shuffle_chain(
     return chain.first(least_users(n, minimum, HONEST_SHARE))
 
 
-def _require_enough(schedule: ChainSchedule) -> None:
+def _require_enough(schedule: ShuffleChainSchedule) -> None:
     if not schedule.is_enough:
         dimensions = "one column" if schedule.dim == 1 else f"{schedule.dim} columns"
         raise InvalidInput(

@@ -10,8 +10,12 @@ import numpy as np
 
 from muhat.mechanisms.sharing import around, short_fraction
 from muhat.protocols.encodings.cut_encoding import Radius
-from muhat.protocols.means.shuffle_chain_schedule import OUTSIDE_PART, PULL_SHARE, ChainSchedule
-from muhat.protocols.means.shuffle_chain_state import State
+from muhat.protocols.means.shuffle_chain_schedule import (
+    OUTSIDE_PART,
+    PULL_SHARE,
+    ShuffleChainSchedule,
+)
+from muhat.protocols.means.shuffle_chain_state import ChainState
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
@@ -21,15 +25,15 @@ from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 class ChainRounds:
     """Rounds of a schedule; `honest` people at least follow the protocol."""
 
-    schedule: ChainSchedule
+    schedule: ShuffleChainSchedule
     weights: tuple[float, ...] | None
     honest: int
 
-    def asked(self, state: State, spent: Fraction) -> JointRandomizer:
+    def asked(self, state: ChainState, spent: Fraction) -> JointRandomizer:
         """The round that a state leads to, after others have spent that part of the promise."""
         return JointRandomizer(tuple(self._parts(state, spent)))
 
-    def _parts(self, state: State, spent: Fraction) -> list[ShareRandomizer]:
+    def _parts(self, state: ChainState, spent: Fraction) -> list[ShareRandomizer]:
         schedule, center = self.schedule, state.center
         match state.stage:
             case "near":
@@ -51,7 +55,7 @@ class ChainRounds:
             case _:
                 return self._last_mean(state, 1 - spent)
 
-    def _near_counts(self, state: State) -> ShareRandomizer:
+    def _near_counts(self, state: ChainState) -> ShareRandomizer:
         schedule = self.schedule
         if state.is_first:
             return self._counts(state.center, schedule.first_cuts(), schedule.near_share)
@@ -61,7 +65,7 @@ class ChainRounds:
         cuts = schedule.near_cuts(state.low, state.radius, state.high, state.noise)
         return self._counts(state.center, cuts, schedule.near_share)
 
-    def _last_mean(self, state: State, left: Fraction) -> list[ShareRandomizer]:
+    def _last_mean(self, state: ChainState, left: Fraction) -> list[ShareRandomizer]:
         """With all that is left: the ball within, what lies between it and the last radius, and
         how many people are outside that."""
         for_count = short_fraction(float(left) * OUTSIDE_PART)

@@ -57,7 +57,7 @@ THINNEST = 1.02
 
 
 @dataclass(frozen=True)
-class ChainSchedule:
+class ShuffleChainSchedule:
     """What suits n people, d coordinates of weights `lengths` and a promise."""
 
     magnitude: float

@@ -20,7 +20,7 @@ import numpy as np
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.protocols.estimators.cut_counts import CutCounts
-from muhat.protocols.means.shuffle_chain_schedule import MANY_DIM, MOST_NEAR, ChainSchedule
+from muhat.protocols.means.shuffle_chain_schedule import MANY_DIM, MOST_NEAR, ShuffleChainSchedule
 from muhat.protocols.randomizers.randomizer import Floats
 
 STAGES = ("near", "last", "pull", "aside", "mean")
@@ -56,7 +56,7 @@ REACH, EIGHTY = 2.326, 0.842
 
 
 @dataclass(frozen=True)
-class State:
+class ChainState:
     """What the next round is about.
 
     Attributes:
@@ -91,7 +91,7 @@ class State:
                 _check.real("a coordinate of a centre", value)
 
     @classmethod
-    def first(cls, schedule: ChainSchedule) -> Self:
+    def first(cls, schedule: ShuffleChainSchedule) -> Self:
         """Around 0, all that the magnitude allows."""
         center, largest = (0.0,) * schedule.dim, schedule.largest
         return cls("near", center, largest / 2, 0.0, largest)
@@ -117,14 +117,14 @@ class State:
 
 
 def after_near(
-    schedule: ChainSchedule,
-    state: State,
+    schedule: ShuffleChainSchedule,
+    state: ChainState,
     counts: CutCounts,
     mean: Floats,
     noise: float,
     spent: Fraction,
     rounds: int,
-) -> State:
+) -> ChainState:
     """Another centre, another ball around the same one, or on to the last radius.
 
     `noise` is the root mean square noise of the mean; `spent` and `rounds` are those so far.
@@ -141,21 +141,25 @@ def after_near(
         sharp = alone or radius >= VISIBLE * schedule.reach(EIGHTY) * (state.noise or 0.0)
         high = MARGIN * radius if sharp else max(4 * reach, 2 * radius)
         ball = min(MARGIN * reach, schedule.largest)
-        return State("near", tuple(center.tolist()), ball, noise / 2, high, noise, sharp)
+        return ChainState("near", tuple(center.tolist()), ball, noise / 2, high, noise, sharp)
     if 0.9 * state.radius <= radius <= state.radius:
         return _to_last(schedule, state, counts, radius)
     ball = min(MARGIN * radius, schedule.largest)
     return replace(state, radius=ball, low=radius / 8, high=4 * radius, sharp=False)
 
 
-def after_last(schedule: ChainSchedule, state: State, counts: CutCounts) -> State:
+def after_last(schedule: ShuffleChainSchedule, state: ChainState, counts: CutCounts) -> ChainState:
     """The last radius, and whether there is more to find out about it."""
     return _chosen(schedule, state, counts, state.radius)
 
 
 def after_pull(
-    schedule: ChainSchedule, state: State, counts: CutCounts | None, pull: Floats, noise: float
-) -> State:
+    schedule: ShuffleChainSchedule,
+    state: ChainState,
+    counts: CutCounts | None,
+    pull: Floats,
+    noise: float,
+) -> ChainState:
     """A centre moved aside, to be tried, or the mean.
 
     `pull` is the mean of what lies beyond the radius, in weighted coordinates, and `noise` its
@@ -175,23 +179,27 @@ def after_pull(
     return replace(state, stage="aside", aside=tuple(moved.tolist()))
 
 
-def after_aside(schedule: ChainSchedule, state: State, counts: CutCounts) -> State:
+def after_aside(schedule: ShuffleChainSchedule, state: ChainState, counts: CutCounts) -> ChainState:
     """The ball around the moved centre, if it is smaller, else the one before."""
     assert state.aside is not None
     outer = _first(counts, np.maximum(schedule.group, 2 * counts.errors))
     if outer >= GAINED * state.high:
         return replace(state, stage="mean", aside=None)
-    return State("mean", state.aside, outer, 0.0, outer, state.noise)
+    return ChainState("mean", state.aside, outer, 0.0, outer, state.noise)
 
 
-def _to_last(schedule: ChainSchedule, state: State, counts: CutCounts, radius: float) -> State:
+def _to_last(
+    schedule: ShuffleChainSchedule, state: ChainState, counts: CutCounts, radius: float
+) -> ChainState:
     """To the choice of the last radius, by these counts if they are good enough."""
     if state.sharp:
         return _chosen(schedule, state, counts, radius)
     return replace(state, stage="last", radius=radius, sharp=True)
 
 
-def _chosen(schedule: ChainSchedule, state: State, counts: CutCounts, radius: float) -> State:
+def _chosen(
+    schedule: ShuffleChainSchedule, state: ChainState, counts: CutCounts, radius: float
+) -> ChainState:
     """Close by, few enough people outside; far outside, if a group of them seems to be there."""
     errors, beyond = counts.errors, counts.beyond
     edge = min(int(np.searchsorted(counts.cuts, 0.999 * schedule.far * radius)), len(errors) - 1)

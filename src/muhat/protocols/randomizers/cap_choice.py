@@ -46,7 +46,7 @@ NODES = 32
 """Of every panel; there are more panels for more vectors, whose number above t turns sharper."""
 
 
-class Moments(NamedTuple):
+class CapMoments(NamedTuple):
     """What the inner product s = ⟨v, y⟩ of the vector sent with a unit y has on average.
 
     Attributes:
@@ -74,7 +74,7 @@ def gain(epsilon: float) -> Fraction:
     return 1 / falling_exponential(amount, precision)[1]
 
 
-def moments(codebook: Codebook, cap: int, epsilon: float) -> Moments:
+def moments(codebook: Codebook, cap: int, epsilon: float) -> CapMoments:
     """γ and E s², right to one part in 10¹⁰."""
     g, size = gain(epsilon), codebook.size
     total = size + (g - 1) * cap
@@ -82,7 +82,7 @@ def moments(codebook: Codebook, cap: int, epsilon: float) -> Moments:
     # All vectors together have no mean, and the second moment size/dim.
     rest = float(size / total) / codebook.dim
     favour = float((g - 1) / total)
-    return Moments(favour * first, rest + favour * second)
+    return CapMoments(favour * first, rest + favour * second)
 
 
 def excess_variance(codebook: Codebook, cap: int, epsilon: float) -> float:

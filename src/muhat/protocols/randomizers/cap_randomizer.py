@@ -28,7 +28,7 @@ from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 from muhat.privacy import PureDP
 from muhat.protocols.encodings.ball_map import BallMap
-from muhat.protocols.randomizers.cap_choice import Moments, best_cap, gain, moments
+from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
 from muhat.protocols.randomizers.codebook import Codebook, Indices
 from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes, Floats
 
@@ -104,7 +104,7 @@ class CapRandomizer:
         return PureDP(epsilon=self.epsilon)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> CapMoments:
         """γ, and the second moment of a message along its record."""
         return moments(self.codebook, self.cap, self.epsilon)
 
