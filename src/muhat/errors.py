@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from muhat._text import printable
+from muhat._words import Parameter, Part, Sentence, parts, written
+
+LONGEST_VALUE = 80
 
 
 class MuhatError(Exception):
     """The parent of every error that muhat raises on purpose.
 
-    Its sentence may name a column or a file, so that what could steer a terminal is escaped.
+    Its text is made of what it carries as fields: the name of the `parameter` that was refused,
+    the `rule` that it breaks, the `value` that was given, as text, and a `hint`. What has nothing
+    to say is None. Without `parameter=` the rule is whole sentences, and the parameter is the
+    first that is marked in them.
+
+    >>> error = InvalidInput("must be at least 1", parameter="n", value="0", hint="Leave it out.")
+    >>> str(error)
+    'n must be at least 1; got 0. Leave it out.'
+    >>> error.parameter, error.rule, error.value, error.hint
+    ('n', 'must be at least 1', '0', 'Leave it out.')
     """
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(
-            *(printable(each) if isinstance(each, str) else each for each in arguments)
-        )
+    def __init__(
+        self,
+        *rule: Part,
+        parameter: Parameter | str | None = None,
+        value: str | None = None,
+        hint: Sentence = (),
+    ) -> None:
+        self._subject = Parameter(parameter) if isinstance(parameter, str) else parameter
+        self._rule = rule
+        self._hint = parts(hint)
+        self.value = None if value is None else printable(value)[:LONGEST_VALUE]
+        said = self.fields()
+        self.parameter, self.rule, self.hint = said["parameter"], said["rule"], said["hint"]
+        super().__init__(said["message"])
+
+    def fields(self, word: Callable[[Parameter], str] = str) -> dict[str, str | None]:
+        """The message and its fields, in anybody's words for parameters."""
+        rule, hint = written(self._rule, word), written(self._hint, word)
+        message, about = rule, self._subject
+        if about is not None:
+            got = "" if self.value is None else f"; got {self.value}"
+            message = f"{written((about,), word)} {rule}{got}."
+        marked = [about, *(each for each in self._rule if isinstance(each, Parameter))]
+        names = [written((Parameter(each.name),), word) for each in marked if each is not None]
+        return {
+            "message": f"{message} {hint}" if hint else message,
+            "parameter": names[0] if names else None,
+            "rule": rule,
+            "value": self.value,
+            "hint": hint or None,
+        }
 
 
 class InvalidInput(MuhatError, ValueError):

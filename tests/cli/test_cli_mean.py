@@ -136,12 +136,15 @@ REFUSALS = {
 def test_bad_input_is_one_sentence_and_two_and_costs_nothing(folder, case):
     arguments, expected = REFUSALS[case]
     before = accounts(folder)
-    result = run("mean", *arguments, "--ledger", "budget.db", "--json", code=2)
+    result = run("mean", *arguments, "--ledger", "budget.db", code=2)
     assert re.search(expected, result.stderr)
     error = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
     assert len(error) == 1
     assert len(error[0]) < 500
-    assert not [canary for canary in CANARIES if canary in result.stderr]
+    told = run("mean", *arguments, "--ledger", "budget.db", "--json", code=2)
+    (line,) = told.stderr.splitlines()
+    assert f"Error: {json.loads(line)['message']}" == error[0]
+    assert not [canary for canary in CANARIES if canary in result.stderr + told.stderr]
     assert accounts(folder) == before
 
 
@@ -160,7 +163,8 @@ def test_bad_input_is_one_sentence_and_two_and_costs_nothing(folder, case):
 )
 def test_a_ledger_that_does_not_fit_is_refused(folder, ledger, options, expected):
     before = accounts(folder)
-    result = run("mean", "d.csv", *BOUNDS, *RHO, *options, "--ledger", ledger, code=2)
+    code = 3 if "is left" in expected else 2
+    result = run("mean", "d.csv", *BOUNDS, *RHO, *options, "--ledger", ledger, code=code)
     assert re.search(expected, result.stderr)
     assert accounts(folder) == before
     assert not (folder / "none.db").exists()

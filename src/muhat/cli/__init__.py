@@ -56,7 +56,12 @@ class LazyGroup(FriendlyGroup):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, epilog="Example: muhat demo")
+@click.group(
+    cls=LazyGroup,
+    epilog="Exit codes: 0 done; 2 a mistake, nothing was spent; 3 the budget is exceeded, nothing "
+    "was spent; 4 a theorem forbids it; 5 failed after the charge, which stays. With --json "
+    "errors are JSON on stderr.\n\nExample: muhat demo",
+)
 @click.version_option(__version__, prog_name="muhat")
 def main() -> None:
     """Private means with the least noise, exact arithmetic and a certificate."""

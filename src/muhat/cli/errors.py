@@ -1,94 +1,123 @@
-"""Errors on the command line: one sentence on stderr and exit code 2."""
+"""Errors on the command line: a sentence on stderr, or with --json a line of JSON, and a code.
+
+0: done. 2: the caller's mistake, nothing was spent. 3: the budget is exceeded, nothing was spent.
+4: a theorem forbids it. 5: it failed after the charge, which stays.
+"""
 
 from __future__ import annotations
 
+import json
 import warnings
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat._text import joined
-from muhat.errors import MuhatError
+from muhat._text import joined, printable
+from muhat._words import Parameter
+from muhat.errors import BudgetExceeded, DataChanged, Impossible, MuhatError, SourceFailed
 
-AS_TYPED = {
-    "(max_bias=0.01, moment=(2, 1.0))": "(--max-bias 0.01 --moment 2,1)",
-    "(privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True)": (
-        "(--epsilon 1 --delta 1e-6 --symmetric)"
-    ),
-    "domain=mh.Box([lower], [upper])": "--bounds COLUMN=LOW:HIGH",
-    "domain=mh.Box([0], [1]) or a dict of bounds": "--bounds COLUMN=LOW:HIGH",
-    "mh.PureDP, mh.ZCDP or mh.ApproxDP": "--epsilon, --rho or --epsilon with --delta",
-    "mh.ApproxDP(epsilon=..., delta=...)": "--epsilon with --delta",
-    'scale=(lowest, highest) and mechanism="statistical"': (
-        "--scale LOW:HIGH and --mechanism statistical"
-    ),
-    "max_bias, max_error, moment and symmetric": "--max-bias, --moment and --symmetric",
-    "clip, faithful and scale have": "--scale has",
-    "faithful and scale are": "--scale is",
-    "moment must say": "--moment must say",
-    "moment=(2, 1.0)": "--moment 2,1",
-    "; ψ may be a list, one a column": "",
-    "max_bias=...": "--max-bias",
-    "max_bias": "--max-bias",
-    "symmetric=True": "--symmetric",
-    "unbiased=True": "--unbiased",
-    "insist=True": "--insist",
-    "population=True needs contributions=1": "--population needs --contributions 1",
-    "population=True": "--population",
-    "leave unbiased out": "leave --unbiased out",
-    "(mh.Ball, mh.Box)": "(--ball, --bounds)",
-    "by mh.Ball or mh.Box": "by --ball or --bounds",
-    "by mh.Box": "by --bounds",
-    "records in mh.Reals": "--magnitude",
-    "mechanism in Reals": "--mechanism with --magnitude",
-    "mechanism with a moment": "--mechanism with --moment",
-    "for records in Reals": "with --magnitude",
-    "without bias in Reals": "without bias and bounds",
-    "magnitude = ": "--magnitude ",
-    "open it with convert=True": "add --convert",
-    "n=None": "--secret-n",
-    "n_min": "--n-min",
-    "Leave n out": "Leave --n out",
-    'missing="center"': "--missing center",
-    'missing="drop"': "--missing drop",
-    'missing="none"': "--missing none",
-    "contributions must": "--contributions must",
-}
-"""What the library's sentences name in Python, as it is typed in a shell; longer words first."""
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
+
+MISTAKE, BUDGET_EXCEEDED, IMPOSSIBLE, AFTER_THE_CHARGE = 2, 3, 4, 5
+
+AS_JSON = "muhat.cli.as_json"
+ACCOUNT = "muhat.cli.account"
+"""Where the context of a command keeps whether --json was given, and the account it may charge."""
 
 
 class Refused(click.ClickException):
-    """What muhat refused, printed by click as `Error: …`."""
+    """What muhat refused or could not finish: `Error: …` on stderr, or JSON."""
 
-    exit_code = 2
+    def __init__(self, kind: str, fields: Mapping[str, Any], exit_code: int, as_json: bool) -> None:
+        super().__init__(str(fields["message"]))
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it from the exception
+        said = {"schema": "muhat.error/1", "error": kind, **fields, "exit_code": exit_code}
+        self._line = json.dumps(said, ensure_ascii=False) if as_json else None
+
+    def show(self, file: Any = None) -> None:
+        """Print it."""
+        if self._line is None:
+            super().show(file)
+        else:
+            click.echo(self._line, file=file, err=file is None)
 
 
 class FriendlyGroup(click.Group):
     """A group whose commands end with one sentence where the library raises a MuhatError."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look for --json: a command whose options cannot be read has an error too."""
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta[AS_JSON] = "--json" in args[:end]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; the traceback of a refusal is of no use to its reader."""
+        as_json: bool = ctx.meta[AS_JSON]
+
+        def show(message: Warning | str, *_: Any) -> None:
+            said = printable(str(message))
+            line = json.dumps({"warning": said}, ensure_ascii=False)
+            click.echo(line if as_json else f"Warning: {said}", err=True)
+
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _show  # type: ignore[assignment]
+            warnings.showwarning = show  # type: ignore[assignment]
             try:
                 return super().invoke(ctx)
             except MuhatError as error:
-                raise Refused(as_typed(str(error))) from None
+                fields, code = error.fields(self._words(ctx)), _exit_code(error, ctx)
+                raise Refused(type(error).__name__, fields, code, as_json) from None
             except click.UsageError as error:
-                said = error.format_message()
-                if said == (shown := joined(said.split("\n"))):
+                said = joined(error.format_message().split("\n"))
+                if as_json:
+                    raise Refused("InvalidInput", _fields(said), MISTAKE, as_json) from None
+                if said == error.format_message():
                     raise
-                raise click.UsageError(shown, error.ctx) from None
+                raise click.UsageError(said, error.ctx) from None
+            except (Refused, click.exceptions.Exit):
+                raise
+            except (Exception, KeyboardInterrupt) as error:
+                if not _charged(ctx):
+                    raise
+                # What went wrong is not told: an unforeseen exception may quote what was read.
+                kind = type(error).__name__
+                fields = _fields(f"{kind} after the account was charged. The charge stays.")
+                raise Refused(kind, fields, AFTER_THE_CHARGE, as_json) from None
+
+    def _words(self, ctx: click.Context) -> Callable[[Parameter], str]:
+        """The words for parameters of the command that was called."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        options = command.params if command else []
+        flags = [option.opts[0] for option in options if isinstance(option, click.Option)]
+        by_name = {flag.lstrip("-").replace("-", "_"): flag for flag in flags}
+
+        def word(parameter: Parameter) -> str:
+            if parameter.shell is not None:
+                return parameter.shell
+            return by_name.get(str(parameter), str(parameter))
+
+        return word
 
 
-def as_typed(sentence: str) -> str:
-    """A sentence of the library in the words of the command line."""
-    for python, shell in AS_TYPED.items():
-        sentence = sentence.replace(python, shell)
-    return sentence
+def _exit_code(error: MuhatError, ctx: click.Context) -> int:
+    """Which code says what became of the charge."""
+    if _charged(ctx):
+        return AFTER_THE_CHARGE
+    if isinstance(error, SourceFailed | DataChanged):
+        # Files may change while they are counted, which comes before the charge.
+        return MISTAKE if ctx.meta.get(ACCOUNT) else AFTER_THE_CHARGE
+    if isinstance(error, BudgetExceeded):
+        return BUDGET_EXCEEDED
+    return IMPOSSIBLE if isinstance(error, Impossible) else MISTAKE
 
 
-def _show(message: Warning | str, *_: Any) -> None:
-    """A warning as one line on stderr."""
-    click.echo(f"Warning: {as_typed(str(message))}", err=True)
+def _charged(ctx: click.Context) -> bool:
+    account: Ledger | None = ctx.meta.get(ACCOUNT)
+    return account is not None and account.charged
+
+
+def _fields(message: str) -> dict[str, str | None]:
+    return {"message": message, "parameter": None, "rule": message, "value": None, "hint": None}

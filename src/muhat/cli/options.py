@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from muhat.cli.errors import ACCOUNT
 from muhat.errors import InvalidInput
 from muhat.privacy import flags
 
@@ -131,6 +132,7 @@ def ledger_options(command: Command) -> Command:
         if convert and ledger is None:
             raise InvalidInput("--convert is about an account: name it with --ledger.")
         account = None if ledger is None else Ledger.open(ledger, convert=convert)
+        click.get_current_context().meta[ACCOUNT] = account
         return command(*arguments, ledger=account, **options)
 
     for option in (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat.cli.errors import FriendlyGroup, as_typed
+from muhat.cli.errors import FriendlyGroup
 
 if TYPE_CHECKING:
     from muhat.studies.running import Outcome
@@ -143,7 +143,7 @@ def report(folder: str, as_json: bool) -> None:
 
 def _line(outcome: Outcome) -> str:
     if outcome.record is None:
-        return f"{outcome.name}: not run. {as_typed(outcome.refusal or '')}"
+        return f"{outcome.name}: not run. {outcome.refusal}"
     seconds = outcome.record["seconds"]
     return f"{outcome.name}: reproduced: {outcome.record['reproduced']} ({seconds:.0f} s)"
 

@@ -75,6 +75,7 @@ class Ledger:
         self._seen = seen
         self._convert = convert
         self._closed = False
+        self._charged = False
 
     @classmethod
     def create(
@@ -146,6 +147,11 @@ class Ledger:
         return self._genesis.unit.contributions
 
     @property
+    def charged(self) -> bool:
+        """Whether a charge was made through this object, so that failing costs now."""
+        return self._charged
+
+    @property
     def spent(self) -> Balance:
         """The exact sum of all charges so far, those of other processes included."""
         return self._read(self._tail).spent
@@ -200,7 +206,7 @@ class Ledger:
         check_promise(promise, "what is charged")
         account = self._genesis.unit
         if unit != account and (not self._convert or unit.steps_to(account) is None):
-            raise InvalidInput(unit_refusal(unit, account, self._path))
+            raise unit_refusal(unit, account, self._path)
         return cost(promise, unit, self.budget.currency, account)
 
     def _require(self, amount: Balance, spent: Balance) -> None:
@@ -257,6 +263,7 @@ class Ledger:
 
         entry = store.transact(self._path, append, write=True)
         self._seen = entry.head
+        self._charged = True
         return entry
 
     def _read(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:

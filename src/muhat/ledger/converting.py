@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from muhat._words import SECRET_N, Parameter, Sentence
 from muhat.errors import InvalidInput
 from muhat.ledger.balance import Balance
 from muhat.ledger.units import Unit
@@ -43,21 +44,24 @@ def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
     return Balance(kind, amounts), how or AS_PROMISED
 
 
-def unit_refusal(unit: Unit, account: Unit, path: object) -> str:
+def unit_refusal(unit: Unit, account: Unit, path: object) -> InvalidInput:
     """Why a promise about another unit is not charged, and what to do instead."""
-    wish = "open it with convert=True to pay what group privacy asks for it"
+    pay = Parameter("convert", "open it with convert=True", "add --convert")
+    wish = (pay, " to pay what group privacy asks for it.")
     if unit.neighbors is account.neighbors:
-        return (
-            f"contributions must be {account.contributions} as in {path}, which counts the loss of "
-            f"{account}; got {unit.contributions}. Use another ledger, or {wish}."
+        return InvalidInput(
+            f"must be {account.contributions} as in {path}, which counts the loss of {account}",
+            parameter="contributions",
+            value=str(unit.contributions),
+            hint=("Use another ledger, or ", *wish),
         )
-    said = f"neighbors must be {account.neighbors.value!r} as in {path}; got "
+    hint: Sentence = ("Make n public (leave out ", SECRET_N, "), use another ledger, or ", *wish)
     if account.neighbors is Neighbors.ADD_REMOVE:
-        return (
-            f"{said}{unit.neighbors.value!r}. A release with n public says nothing about adding a "
-            "record: keep n secret (n=None), or use another ledger."
-        )
-    return (
-        f"{said}{unit.neighbors.value!r}. Make n public (leave out n=None), use "
-        f"another ledger, or {wish}."
+        public = "A release with n public says nothing about adding a record: keep n secret ("
+        hint = (public, SECRET_N, "), or use another ledger.")
+    return InvalidInput(
+        f"must be {account.neighbors.value!r} as in {path}",
+        parameter="neighbors",
+        value=repr(unit.neighbors.value),
+        hint=hint,
     )

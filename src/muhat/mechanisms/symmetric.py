@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from muhat._words import Parameter, given_rows
 from muhat.data.base import Source
 from muhat.data.bin_counts import count_bins
 from muhat.data.centered_sums import centered_sums
@@ -119,8 +120,9 @@ class SymmetricMeans:
         require_stable_order(source)
         if source.rows() != self.columns[0].n:
             raise InvalidInput(
-                f"n = {self.columns[0].n}, but the data have another number of rows. "
-                "Leave n out to have the rows counted."
+                given_rows(self.columns[0].n),
+                ", but the data have another number of rows.",
+                hint=("Leave ", Parameter("n"), " out to have the rows counted."),
             )
         return split_rows(source, self.columns[0].first)
 

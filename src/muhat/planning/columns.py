@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muhat._words import Parameter, given
 from muhat.domains import Box
 from muhat.domains.base import Vector
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
@@ -114,14 +115,20 @@ def check_population(task: Task) -> None:
     in_box = isinstance(task.domain, Box) and task.clip is None
     if not in_box and squared_block(task) is None:
         raise InvalidInput(
-            "population=True is for records in a box, a ball or an ellipsoid along the axes."
+            given("population", True),
+            " is for records in a box, a ball or an ellipsoid along the axes.",
         )
     if task.contributions > 1:
         raise InvalidInput(
-            "population=True needs contributions=1: records of one person are not independent "
-            "draws, so the sampling error is not known."
+            given("population", True),
+            " needs ",
+            given("contributions", 1),
+            ": records of one person are not independent draws, so the sampling error is not "
+            "known.",
         )
     if task.statistic == "sum" and task.n is None:
         raise InvalidInput(
-            "a sum with a secret n has no population interval: leave population out."
+            "a sum with a secret n has no population interval: leave ",
+            Parameter("population"),
+            " out.",
         )

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from muhat._words import SECRET_N
 from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.planning.answers import answer
 from muhat.planning.plan import Plan
-from muhat.planning.run import Columns, check_rows, chosen_columns, note_of
+from muhat.planning.run import COUNT_THEM, Columns, check_rows, chosen_columns, note_of
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class SumsWork:
         """The plan for these records; a public n is compared with the data."""
         plan = self.plan if self.planned is None else self.planned(source)
         if plan.n is not None:
-            hint = "Leave n out to have the rows counted, or use n=None to keep it secret."
+            hint = (*COUNT_THEM, ", or use ", SECRET_N, " to keep it secret.")
             check_rows(plan.n, source, hint)
         return plan
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import APPROXIMATE, BOX, Parameter, Part, given, rows
 from muhat.bounds.trilemma import trilemma
 from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
@@ -150,6 +151,23 @@ def _of_recorded(
     )
 
 
+ALLOW_BIAS = Parameter("max_bias", "max_bias=...", "--max-bias")
+WITH_A_MOMENT = Parameter("mechanism", "mechanism with a moment", "--mechanism with --moment")
+THREE_WAYS_OUT: tuple[Part, ...] = (
+    "Three ways out: allow a little bias (",
+    Parameter("max_bias", "max_bias=0.01, moment=(2, 1.0)", "--max-bias 0.01 --moment 2,1"),
+    "); allow a delta and assume symmetry (",
+    Parameter(
+        "privacy",
+        "privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True",
+        "--epsilon 1 --delta 1e-6 --symmetric",
+    ),
+    "); or bound the records (",
+    Parameter("domain", "domain=mh.Box([lower], [upper])", "--bounds COLUMN=LOW:HIGH"),
+    ", where the mean is unbiased).",
+)
+
+
 def _width_hint(method: LowBiasMethod) -> str:
     """What helps where noise hides the whole of ±magnitude."""
     if not isinstance(method, PaddedMean) or method.location is not None:
@@ -167,9 +185,15 @@ def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: 
     if not privacy.spends_delta and privacy.renyi(Fraction(2)) is None:
         raise InvalidInput(
             f"nothing is known about unbiased means of unbounded records under "
-            f"{privacy.describe()}: allow a bias with max_bias=..., use "
-            "mh.ApproxDP(epsilon=..., delta=...) and symmetric=True, or bound the records, for "
-            "instance by mh.Box."
+            f"{privacy.describe()}: allow a bias with ",
+            ALLOW_BIAS,
+            ", use ",
+            APPROXIMATE,
+            " and ",
+            given("symmetric", True),
+            ", or bound the records, for instance by ",
+            BOX,
+            ".",
         )
     if not privacy.spends_delta:
         theorem = "Kamath et al. 2024, Theorem D.5"
@@ -179,15 +203,19 @@ def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: 
             theorem = "B8 in docs/proofs/trilemma.md"
         raise Impossible(
             f"no unbiased mean of unbounded records keeps {privacy.describe()} with a finite "
-            f"error ({theorem}). Three ways out: allow a little bias "
-            "(max_bias=0.01, moment=(2, 1.0)); allow a delta and assume symmetry "
-            "(privacy=mh.ApproxDP(epsilon=1, delta=1e-6), symmetric=True); or bound the records "
-            "(domain=mh.Box([lower], [upper]), where the mean is unbiased)."
+            f"error ({theorem}).",
+            hint=THREE_WAYS_OUT,
         )
     if not symmetric:
         raise InvalidInput(
-            "without bias in Reals the distribution must be symmetric: add symmetric=True, or "
-            "allow a bias with max_bias=..., or bound the records, for instance by mh.Box."
+            Parameter("unbiased", "without bias in Reals", "without bias and bounds"),
+            " the distribution must be symmetric: add ",
+            given("symmetric", True),
+            ", or allow a bias with ",
+            ALLOW_BIAS,
+            ", or bound the records, for instance by ",
+            BOX,
+            ".",
         )
     if mechanism not in (None, "symmetric"):
         raise InvalidInput(
@@ -225,7 +253,7 @@ def _ranked(
     """The methods that compete, by their errors; those that do not come last."""
     if mechanism is not None:
         clipped = [CLIPPED[0] if pure else CLIPPED[1] for pure in wish.kinds]
-        _check.one_of("mechanism with a moment", mechanism, [*clipped, *SYMMETRIC])
+        _check.one_of(WITH_A_MOMENT, mechanism, [*clipped, *SYMMETRIC])
     assumed = None
     if mechanism in SYMMETRIC or (symmetric and mechanism is None):
         assumed = wish.symmetric(offset=mechanism != "karwa-vadhan")
@@ -248,27 +276,32 @@ def _ranked(
 
 
 def _refuse_this_magnitude(wish: Wish, bias: Floats | None) -> NoReturn:
-    size, symmetry = wish.domain.magnitude, "assume symmetry: symmetric=True"
+    size = wish.domain.magnitude
+    symmetry: tuple[Part, ...] = ("assume symmetry: ", given("symmetric", True), ".")
     if not wish.privacy.spends_delta:
-        symmetry = "use mh.ApproxDP(epsilon=..., delta=...) and assume symmetry: symmetric=True"
+        symmetry = ("use ", APPROXIMATE, " and ", *symmetry)
     if size is None:
         raise InvalidInput(
             "a magnitude must be given: a generous public bound on every coordinate, for instance "
-            f"mh.Reals(dim={wish.domain.dim}, magnitude=1e6); or {symmetry}."
+            f"mh.Reals(dim={wish.domain.dim}, magnitude=1e6); or ",
+            *symmetry,
         )
     what = "any bias" if bias is None else f"a bias of at most {bias.min():g}"
     raise InvalidInput(
-        f"magnitude = {size:g} is too large for {what}: values up to it are rounded by more than "
-        f"that, and from {wish.n} records no shorter interval is learnt. Give a smaller magnitude "
-        f"or more records, allow more bias, or {symmetry}."
+        Parameter("magnitude", f"magnitude = {size:g}", f"--magnitude {size:g}"),
+        f" is too large for {what}: values up to it are rounded by more than that, and from "
+        f"{wish.n} records no shorter interval is learnt.",
+        hint=("Give a smaller magnitude or more records, allow more bias, or ", *symmetry),
     )
 
 
 def _refuse_more_bias(method: LowBiasMethod, bias: Floats | None) -> None:
     if bias is not None and (method.biases > bias).any():
+        least = bias.min()
         raise InvalidInput(
-            f"max_bias = {bias.min():g} is below the bias of {method.name}, up to "
-            f"{_largest(method):.3g}: allow that, or leave it out."
+            Parameter("max_bias", f"max_bias = {least:g}", f"--max-bias {least:g}"),
+            f" is below the bias of {method.name}, up to {_largest(method):.3g}: allow that, or "
+            "leave it out.",
         )
 
 
@@ -284,9 +317,14 @@ def _refuse_too_few(method: SymmetricMethod, n: int, insist: bool) -> None:
     if insist or n >= method.least_n:
         return
     raise InvalidInput(
-        f"n = {n} is too small to find where the records lie: at least {method.least_n} are "
-        f"needed, {method.least_n - n} more. Spend more, or take the risk that no value comes "
-        "out at the full cost: insist=True."
+        rows(n),
+        f" is too small to find where the records lie: at least {method.least_n} are needed, "
+        f"{method.least_n - n} more.",
+        hint=(
+            "Spend more, or take the risk that no value comes out at the full cost: ",
+            given("insist", True),
+            ".",
+        ),
     )
 
 

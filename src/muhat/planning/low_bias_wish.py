@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._words import APPROXIMATE, Parameter
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -107,8 +108,9 @@ class Wish:
         """The mean without bias if the distribution is symmetric."""
         if not self.privacy.spends_delta:
             raise InvalidInput(
-                "a symmetric mean needs approximate privacy, mh.ApproxDP(epsilon=..., "
-                "delta=...): where the records lie cannot be told otherwise without a bound."
+                "a symmetric mean needs approximate privacy, ",
+                APPROXIMATE,
+                ": where the records lie cannot be told otherwise without a bound.",
             )
         return SymmetricMethod.planned(
             self.n,
@@ -182,21 +184,23 @@ def checked_wish(
 def largest_biases(max_bias: Any, dim: int) -> Floats:
     """The most bias of every column, of shape (d,): one number, or one a column; or all are 0."""
     if isinstance(max_bias, Mapping):
-        raise InvalidInput(_UNNAMED.format("max_bias"))
+        raise InvalidInput(Parameter("max_bias"), _UNNAMED)
     listed = isinstance(max_bias, list | tuple) or getattr(max_bias, "ndim", 0) == 1
     sizes = list(max_bias) if listed else [max_bias] * dim
     if len(sizes) != dim:
-        raise InvalidInput(f"max_bias must be a number, or one for each of the {dim} columns.")
+        rule = f"must be a number, or one for each of the {dim} columns"
+        raise InvalidInput(rule, parameter="max_bias")
     limits = np.array([_check.real("max_bias", size) for size in sizes])
     if (limits < 0).any():
-        raise InvalidInput(f"max_bias must not be negative; got {limits.min():g}.")
+        least = f"{limits.min():g}"
+        raise InvalidInput("must not be negative", parameter="max_bias", value=least)
     if limits.any() and not limits.all():
-        raise InvalidInput("max_bias must be above 0 in every column, or 0 in all.")
+        raise InvalidInput("must be above 0 in every column, or 0 in all", parameter="max_bias")
     return limits
 
 
 _UNNAMED = (
-    "{} has column names, and a plan in Reals has none: give a list, one a column, or name the "
+    " has column names, and a plan in Reals has none: give a list, one a column, or name the "
     "columns of the data, mh.mean(data, columns=[...], ...)."
 )
 
@@ -204,15 +208,18 @@ _UNNAMED = (
 def _moment(moment: Any, dim: int) -> Moment:
     """(λ, ψ) with one ψ, or one a column."""
     if isinstance(moment, tuple | list) and any(isinstance(each, Mapping) for each in moment):
-        raise InvalidInput(_UNNAMED.format("moment"))
+        raise InvalidInput(Parameter("moment"), _UNNAMED)
     try:
         order, scales = moment
         wide = np.broadcast_to(np.asarray(scales, np.float64), (dim,)).copy()
     except (TypeError, ValueError):
         raise InvalidInput(
-            "moment must say what is assumed of the records' distribution: (λ, ψ) with "
-            "E|X − μ|^λ ≤ ψ^λ, for instance moment=(2, 1.0) for a standard deviation of at most "
-            "1; ψ may be a list, one a column."
+            "must say what is assumed of the records' distribution: (λ, ψ) with "
+            "E|X − μ|^λ ≤ ψ^λ, for instance ",
+            Parameter("moment", "moment=(2, 1.0)", "--moment 2,1"),
+            " for a standard deviation of at most 1",
+            Parameter("moment", "; ψ may be a list, one a column", ""),
+            parameter="moment",
         ) from None
     order = _check.real("moment order λ", order)
     if not 1 < order <= 1000:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import IN_REALS, Parameter, given
 from muhat.domains import Box, Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.mechanisms.body import Body
@@ -160,7 +161,8 @@ def plan_mean(
     (0.01414, 1.052)
     """
     if mechanism is not None and not isinstance(mechanism, str):
-        raise InvalidInput(f"mechanism must be a name; got {type(mechanism).__name__}.")
+        got = type(mechanism).__name__
+        raise InvalidInput("must be a name", parameter="mechanism", value=got)
     low_bias: dict[str, Any] = {
         "max_bias": max_bias,
         "max_error": max_error,
@@ -169,7 +171,12 @@ def plan_mean(
         "unbiased": unbiased,
     }
     if population and (unbiased or isinstance(domain, Reals)):
-        raise InvalidInput("population=True is for bounded records, without unbiased=True.")
+        raise InvalidInput(
+            given("population", True),
+            " is for bounded records, without ",
+            given("unbiased", True),
+            ".",
+        )
     if isinstance(domain, Reals):
         check_promise(privacy)
         options: dict[str, Any] = {
@@ -207,17 +214,26 @@ def plan_mean(
         if n is None:
             return plan_for_unknown_number(domain, privacy, n_min, contributions, make, rule)
         if n_min is not None:
-            raise InvalidInput("n_min is for a secret n; leave it out.")
+            raise InvalidInput(Parameter("n_min"), " is for a secret n; leave it out.")
         plan: UnboundedPlan | LowBiasPlan = make(n=n, privacy=privacy)
         return plan
     if insist:
-        raise InvalidInput("insist is for records in mh.Reals; with bounds every n is enough.")
+        raise InvalidInput(
+            Parameter("insist"), " is for ", IN_REALS, "; with bounds every n is enough."
+        )
     if faithful or scale is not None:
-        raise InvalidInput("faithful and scale are for records in mh.Reals.")
+        both = Parameter("scale", "faithful and scale are", "--scale is")
+        raise InvalidInput(both, " for ", IN_REALS, ".")
     if max_bias is not None or max_error is not None or moment is not None or symmetric:
         raise InvalidInput(
-            "max_bias, max_error, moment and symmetric are for records in mh.Reals; with bounds "
-            "a mean has no bias but that of clipping."
+            Parameter(
+                "max_bias",
+                "max_bias, max_error, moment and symmetric",
+                "--max-bias, --moment and --symmetric",
+            ),
+            " are for ",
+            IN_REALS,
+            "; with bounds a mean has no bias but that of clipping.",
         )
     task = Task.of(
         "mean",
@@ -234,7 +250,7 @@ def plan_mean(
     )
     if n is not None:
         if n_min is not None:
-            raise InvalidInput("n_min is for a secret n; leave it out.")
+            raise InvalidInput(Parameter("n_min"), " is for a secret n; leave it out.")
         return task.best(task.with_columns(task.candidates(mechanism)))
     if mechanism is not None and not (unbiased and mechanism == "smooth"):
         raise InvalidInput(
@@ -243,7 +259,9 @@ def plan_mean(
     if unbiased:
         return plan_smooth_mean(task, n_min)
     if n_min is not None:
-        raise InvalidInput("n_min is for unbiased=True, or for records in mh.Reals.")
+        raise InvalidInput(
+            Parameter("n_min"), " is for ", given("unbiased", True), ", or for ", IN_REALS, "."
+        )
     return task.best(task.joint(share_for_mean(task.body, task.p, task.weights)))
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import privacy
+from muhat._words import SECRET_N
 from muhat.errors import DataChanged
 from muhat.ledger import LedgerLike
 from muhat.mechanisms.quantile import QuantileRecipe, rank_errors
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
-from muhat.planning.run import Columns, check_rows, count_rows, run
+from muhat.planning.run import COUNT_THEM, Columns, check_rows, count_rows, run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.quantile_release import MISSING, QuantileRelease
 
@@ -180,7 +181,7 @@ class QuantileWork:
             n = count_rows(source, "quantile")
             plan = replace(plan, recipe=replace(plan.recipe, n=n), is_counted=True)
         else:
-            hint = "Leave n out to have the rows counted, or use n=None to keep it secret."
+            hint = (*COUNT_THEM, ", or use ", SECRET_N, " to keep it secret.")
             check_rows(n, source, hint)
         warn_of_large_delta(plan.privacy, n, stacklevel=4)
         return plan

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._words import Parameter, given_rows
 from muhat.errors import DataChanged, InvalidInput
 from muhat.planning.query_plan import QueryPlan
 from muhat.planning.run import Columns
@@ -101,8 +102,9 @@ class QueriesWork:
         total = source.total()
         if plan.n is not None and plan.n != total:
             raise InvalidInput(
-                f"n = {plan.n}, but the data have another number of records. Leave n out to have "
-                "them counted."
+                given_rows(plan.n),
+                ", but the data have another number of records.",
+                hint=("Leave ", Parameter("n"), " out to have them counted."),
             )
         return replace(plan, n=total)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muhat import _check
+from muhat._words import Parameter, given
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.planning.reals_rule import PAPERS
@@ -25,13 +26,17 @@ def check_unbounded(
     if clip is not None:
         raise InvalidInput("clip is for bounded domains; in Reals the ball is learnt privately.")
     if mechanism is not None:
-        _check.one_of("mechanism in Reals", mechanism, ["recentring", *PAPERS])
+        where = Parameter("mechanism", "mechanism in Reals", "--mechanism with --magnitude")
+        _check.one_of(where, mechanism, ["recentring", *PAPERS])
     if faithful and mechanism not in PAPERS:
         raise InvalidInput(f"faithful is for the estimators of a paper: {', '.join(PAPERS)}.")
     if (scale is not None) != (mechanism == "statistical"):
         raise InvalidInput(
-            'scale=(lowest, highest) and mechanism="statistical" go together: public bounds on '
-            "the standard deviation of the records in every direction."
+            Parameter("scale", "scale=(lowest, highest)", "--scale LOW:HIGH"),
+            " and ",
+            given("mechanism", "statistical"),
+            " go together: public bounds on the standard deviation of the records in every "
+            "direction.",
         )
 
 
@@ -47,6 +52,7 @@ def check_low_bias(
     """Refuse what a mean of bounded bias has no use for."""
     relation_of(n, neighbors)
     if clip is not None or faithful or scale is not None:
-        raise InvalidInput("clip, faithful and scale have no use where the bias is bounded.")
+        three = Parameter("scale", "clip, faithful and scale have", "--scale has")
+        raise InvalidInput(three, " no use where the bias is bounded.")
     if _check.norm_order(p) != 2:
-        raise InvalidInput("p must be 2 where the bias is bounded.")
+        raise InvalidInput("must be 2 where the bias is bounded", parameter="p")

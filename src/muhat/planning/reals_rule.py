@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muhat import _check
+from muhat._words import given
 from muhat.data.base import PartitionedSource, Source
 from muhat.errors import InvalidInput
 
@@ -26,8 +27,11 @@ def reals_rule(missing: str | None, mechanism: str | None, *, named: bool = Fals
     _check.one_of("missing", missing, ["drop", "center", "none"])
     if missing == "drop" and mechanism in PAPERS:
         raise InvalidInput(
-            f'{mechanism} is the estimator of a paper, for complete records: use missing="center" '
-            'or missing="none", or leave the mechanism out.'
+            f"{mechanism} is the estimator of a paper, for complete records: use ",
+            given("missing", "center"),
+            " or ",
+            given("missing", "none"),
+            ", or leave the mechanism out.",
         )
     return missing
 
@@ -45,7 +49,14 @@ def require_to_draw(source: Source) -> None:
     """Refuse a source elsewhere: complete records are drawn at random, and never fetched."""
     if not isinstance(source, PartitionedSource):
         raise InvalidInput(
-            "data must be on this machine to leave missing values out here: some of the other "
-            'records are drawn at random. Use missing="none" if nothing is missing, or '
-            'missing="center".'
+            "must be on this machine to leave missing values out here: some of the other records "
+            "are drawn at random",
+            parameter="data",
+            hint=(
+                "Use ",
+                given("missing", "none"),
+                " if nothing is missing, or ",
+                given("missing", "center"),
+                ".",
+            ),
         )

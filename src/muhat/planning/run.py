@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from muhat._text import printable
+from muhat._words import Parameter, Sentence, given_rows
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, as_ledger
 from muhat.privacy import Neighbors, Privacy
@@ -112,10 +113,13 @@ def _charge(account: Ledger, plan: Payable, note: str) -> dict[str, Any]:
     return entry.head.to_dict()
 
 
-def check_rows(n: int, source: Source, hint: str = "Leave n out to have the rows counted.") -> None:
+COUNT_THEM = ("Leave ", Parameter("n"), " out to have the rows counted")
+
+
+def check_rows(n: int, source: Source, hint: Sentence = (*COUNT_THEM, ".")) -> None:
     """Compare a public n with the data; how far they are apart is not told."""
     if source.rows() != n:
-        raise InvalidInput(f"n = {n}, but the data have another number of rows. {hint}")
+        raise InvalidInput(given_rows(n), ", but the data have another number of rows.", hint=hint)
 
 
 def count_rows(source: Source, statistic: str = "mean") -> int:

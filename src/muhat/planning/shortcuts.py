@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from numpy.typing import ArrayLike
 
+from muhat._words import Parameter
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, as_ledger
@@ -320,7 +321,8 @@ def _grouped(
 
     check_promise(options["privacy"])
     if options["unbiased"] or options["n_min"] is not None:
-        raise InvalidInput("means of groups are ratios: leave unbiased and n_min out.")
+        named = (Parameter("unbiased"), " and ", Parameter("n_min"))
+        raise InvalidInput("means of groups are ratios: leave ", *named, " out.")
     if by is None:
         raise InvalidInput("groups are the categories of a column: name it with by=….")
     if n is not COUNTED and n is not None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._words import Parameter
 from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
@@ -231,8 +232,16 @@ def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
     """The plan for a task whose n is secret."""
     if not isinstance(task.domain, Box):
         raise InvalidInput(
-            "an unbiased mean with a secret n is for records in a box: domain=mh.Box([0], [1]) "
-            "or a dict of bounds. For other domains leave unbiased out, or make n public."
+            "an unbiased mean with a secret n is for records in a box: ",
+            Parameter(
+                "domain", "domain=mh.Box([0], [1]) or a dict of bounds", "--bounds COLUMN=LOW:HIGH"
+            ),
+            ".",
+            hint=(
+                "For other domains leave ",
+                Parameter("unbiased"),
+                " out, or make n public.",
+            ),
         )
     lattice = BoxLattice.around(task.domain.lower, task.domain.upper)
     n_min = None if n_min is None else _check.count("n_min", n_min)
@@ -279,7 +288,12 @@ def pure_epsilon(promise: Privacy) -> Fraction:
     epsilon = promise.simple_pure
     if epsilon is None:
         raise InvalidInput(
-            "an unbiased mean with a secret n keeps pure privacy and what follows from it: use "
-            "mh.PureDP, mh.ZCDP or mh.ApproxDP, or make n public."
+            "an unbiased mean with a secret n keeps pure privacy and what follows from it: use ",
+            Parameter(
+                "privacy",
+                "mh.PureDP, mh.ZCDP or mh.ApproxDP",
+                "--epsilon, --rho or --epsilon with --delta",
+            ),
+            ", or make n public.",
         )
     return epsilon

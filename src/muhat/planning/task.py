@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import BOX, SECRET_N, given
 from muhat.domains import Box, Domain, Reals, Simplex
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
@@ -146,14 +147,19 @@ class Task:
         if self.missing == "drop" and isinstance(self.domain, Box):
             if not found:
                 raise InvalidInput(
-                    f'{names[0]} is for complete records: with missing="drop" the mechanism is '
-                    f'one of {", ".join(LAWS_BY_NAME)}; leave it out, or use missing="none".'
+                    f"{names[0]} is for complete records: with ",
+                    given("missing", "drop"),
+                    f" the mechanism is one of {', '.join(LAWS_BY_NAME)}; leave it out, or use ",
+                    given("missing", "none"),
+                    ".",
                 )
             return list(found.values())
         if self.population:
             if not found:
                 raise InvalidInput(
-                    f"{names[0]} has no room for squares: leave population=True out."
+                    f"{names[0]} has no room for squares: leave ",
+                    given("population", True),
+                    " out.",
                 )
             return list(found.values())
         plain = [name for name in names if name not in found]
@@ -245,7 +251,8 @@ def as_domain(
     if isinstance(domain, Reals):
         raise InvalidInput(
             "records in Reals have no bounds, so only their mean is planned, with n public: "
-            "mh.plan_mean or mh.mean. For anything else bound them, for instance by mh.Box."
+            "mh.plan_mean or mh.mean.",
+            hint=("For anything else bound them, for instance by ", BOX, "."),
         )
     raise InvalidInput(
         "domain must say where records lie: a muhat domain such as "
@@ -298,8 +305,12 @@ def _rule(
     _check.one_of("missing", missing, ["drop", "center", "none"])
     if missing == "drop" and n is not None and not in_box:
         raise InvalidInput(
-            'missing="drop" with a public n is for records in a box, column by column; use '
-            'missing="center", or n=None to keep the number of complete records secret.'
+            given("missing", "drop"),
+            " with a public n is for records in a box, column by column; use ",
+            given("missing", "center"),
+            ", or ",
+            SECRET_N,
+            " to keep the number of complete records secret.",
         )
     return missing
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, privacy
+from muhat._words import BALL_OR_BOX, given, rows
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -205,10 +206,16 @@ def plan_unbounded_mean(
     if not insist:
         columns = "one column" if domain.dim == 1 else f"{domain.dim} columns"
         raise InvalidInput(
-            f"n = {n} is too small for {columns} and {privacy.describe()}: at least "
-            f"{plan.least_n} records are needed to learn where they lie, "
-            f"{max(plan.least_n - n, 1)} more. Spend more, bound the records (mh.Ball, mh.Box), "
-            "or take the risk of a useless answer at the full cost: insist=True."
+            rows(n),
+            f" is too small for {columns} and {privacy.describe()}: at least {plan.least_n} "
+            f"records are needed to learn where they lie, {max(plan.least_n - n, 1)} more.",
+            hint=(
+                "Spend more, bound the records (",
+                BALL_OR_BOX,
+                "), or take the risk of a useless answer at the full cost: ",
+                given("insist", True),
+                ".",
+            ),
         )
     return plan.assuming(
         f"n is below the {plan.least_n} records that the steps need, so the value may be useless "

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from muhat import _check, privacy
 from muhat._text import joined
+from muhat._words import APPROXIMATE, SECRET_N, Parameter, rows
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
@@ -246,6 +247,9 @@ class UnknownNumberWork:
         return released(plan, source, found, head, plan.assumptions, averaged)
 
 
+FOR_REALS = Parameter("domain", "for records in Reals", "with --magnitude")
+
+
 def plan_for_unknown_number(
     domain: Reals,
     promise: Privacy,
@@ -261,13 +265,25 @@ def plan_for_unknown_number(
     """
     if not promise.spends_delta or n_min is None:
         raise InvalidInput(
-            "n must be public for records in Reals, or hidden at a cost: give n, or with "
-            "n=None approximate privacy, mh.ApproxDP(epsilon=..., delta=...), and n_min, a public "
-            "number of records below which no value comes out. Or bound the records, for "
-            "instance by mh.Ball or mh.Box."
+            rows(),
+            " must be public ",
+            FOR_REALS,
+            ", or hidden at a cost: give n, or with ",
+            SECRET_N,
+            " approximate privacy, ",
+            APPROXIMATE,
+            ", and ",
+            Parameter("n_min"),
+            ", a public number of records below which no value comes out.",
+            hint=(
+                "Or bound the records, for instance by ",
+                Parameter("domain", "mh.Ball or mh.Box", "--ball or --bounds"),
+                ".",
+            ),
         )
     if _check.count("contributions", contributions) != 1:
-        raise InvalidInput("contributions must be 1 for records in Reals if n is secret.")
+        rule = ("must be 1 ", FOR_REALS, " if n is secret")
+        raise InvalidInput(*rule, parameter="contributions")
     least = _check.count("n_min", n_min)
     epsilon, delta = (amount / 2 for amount in promise.amounts)
     half = promise.part(Fraction(1, 2))

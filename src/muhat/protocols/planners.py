@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import IN_REALS, Parameter
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.planning.task import Task
@@ -74,7 +75,10 @@ def local_mean(
 def _require_unset(mechanism: str | None, faithful: bool) -> None:
     if mechanism is not None or faithful:
         raise InvalidInput(
-            'mechanism is for records in mh.Reals, and faithful for "local-three-rounds" there.'
+            Parameter("mechanism"),
+            " is for ",
+            IN_REALS,
+            ', and faithful for "local-three-rounds" there.',
         )
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
+from muhat._words import BALL_OR_BOX, rows
 from muhat.domains import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -276,9 +277,10 @@ def _require_enough(schedule: ShuffleChainSchedule) -> None:
     if not schedule.is_enough:
         dimensions = "one column" if schedule.dim == 1 else f"{schedule.dim} columns"
         raise InvalidInput(
-            f"n = {schedule.n} is too small for {dimensions} and {schedule.promise.describe()}: "
-            f"at least {schedule.least_n} people are needed to learn where their records lie. "
-            "Spend more, or bound the records (mh.Ball, mh.Box)."
+            rows(schedule.n),
+            f" is too small for {dimensions} and {schedule.promise.describe()}: "
+            f"at least {schedule.least_n} people are needed to learn where their records lie.",
+            hint=("Spend more, or bound the records (", BALL_OR_BOX, ")."),
         )
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from muhat import bounds
+from muhat._words import APPROXIMATE
 from muhat.bounds import LowerBound
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
@@ -75,7 +76,8 @@ def approximate(promise: Privacy) -> ApproxDP:
         return found
     raise InvalidInput(
         f"the shuffle model keeps promises (epsilon, delta), not {promise.describe()}: some delta "
-        "is spent on the mixing. Use mh.ApproxDP(epsilon=..., delta=...), or the local model."
+        "is spent on the mixing.",
+        hint=("Use ", APPROXIMATE, ", or the local model."),
     )
 
 
