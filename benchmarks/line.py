@@ -18,7 +18,7 @@ import numpy as np
 import muhat as mh
 from benchmarks.coverage_shapes import Shape, shapes
 from benchmarks.pages import fenced, shown, versions
-from muhat.mechanisms.last_radius import LastRadius
+from muhat.mechanisms.learning.last_radius import LastRadius
 
 RESULTS = Path(__file__).parent / "results" / "line.md"
 HEADER = (

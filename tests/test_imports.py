@@ -29,6 +29,9 @@ FLOORS = [
 ]
 """Lowest first; a room may import rooms of its own floor and of floors below."""
 
+STOREYS = {"mechanisms": ("arithmetic", "sums", "queries", "quantiles", "learning")}
+"""Within a room, lowest first; only what stands higher may import what stands lower."""
+
 NUMERICAL = {"ellipsoids", "workloads", "bounds"}
 HEAVY = ("scipy", "pyarrow", "click", "rich", "matplotlib", "pandas", "polars", "numba")
 
@@ -81,6 +84,17 @@ def test_imports_point_downwards_only(path):
             assert top in allowed, f"{module} in a numerical room"
         if at_top and room_of(path) != "cli":
             assert top not in HEAVY, f"{module} must be imported where it is used"
+
+
+@pytest.mark.parametrize("room", STOREYS)
+def test_imports_point_downwards_within_a_room(room):
+    storeys = {name: height for height, name in enumerate(STOREYS[room])}
+    for path in (SOURCE / room).glob("*/*.py"):
+        own = storeys[path.parent.name]
+        for module, _ in imports_of(path):
+            parts = module.split(".")
+            if parts[:2] == ["muhat", room]:
+                assert storeys[parts[2]] <= own, f"{module} is above {path}"
 
 
 def test_no_random_numbers_but_exact_noise():

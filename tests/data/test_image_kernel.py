@@ -11,8 +11,8 @@ from muhat.data.clip_kernel import clip_function
 from muhat.data.columns import Batch, Floats
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import BallLattice, ImageLattice, LiftClip
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.clipping import clips_of
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.clipping import clips_of
 
 RNG = np.random.default_rng(40)
 A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])

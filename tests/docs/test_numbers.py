@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from muhat.mechanisms.symmetric_column import SymmetricMean, least_first
+from muhat.mechanisms.learning.symmetric_column import SymmetricMean, least_first
 from muhat.privacy import GDP, ZCDP, ApproxDP, PureDP
 from muhat.privacy.worth import OFTEN, least_error
 

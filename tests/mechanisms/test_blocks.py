@@ -17,8 +17,8 @@ import muhat as mh
 from muhat.data import exact_sums, open_source
 from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
-from muhat.mechanisms.block_query import BlockQuery
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sums.block_query import BlockQuery
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 

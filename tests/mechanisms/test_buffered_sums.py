@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.buffered import BufferedSum, buffered_deviations, multipliers, term_room
-from muhat.mechanisms.streaming import RunningNoise
+from muhat.mechanisms.queries.buffered import (
+    BufferedSum,
+    buffered_deviations,
+    multipliers,
+    term_room,
+)
+from muhat.mechanisms.queries.streaming import RunningNoise
 
 REACH = 1 << 36
 

@@ -17,14 +17,14 @@ import muhat as mh
 from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import SimplexLattice
-from muhat.mechanisms.block_query import BlockQuery
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.box_norm import box_norm
-from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.joint import count_only, joint
-from muhat.mechanisms.laplace import laplace, plain_laplace
-from muhat.mechanisms.recipe import Protection
-from muhat.mechanisms.table_query import TableQuery
+from muhat.mechanisms.sums.block_query import BlockQuery
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.box_norm import box_norm
+from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
+from muhat.mechanisms.sums.joint import count_only, joint
+from muhat.mechanisms.sums.laplace import laplace, plain_laplace
+from muhat.mechanisms.sums.recipe import Protection
+from muhat.mechanisms.sums.table_query import TableQuery
 from muhat.privacy import Neighbors
 
 A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])
@@ -288,7 +288,7 @@ def test_points_move_the_answer_at_most_by_the_farthest_pair(contributions):
 
 
 def test_the_farthest_pair_is_found_among_many():
-    from muhat.mechanisms.table_query import largest_distance
+    from muhat.mechanisms.sums.table_query import largest_distance
 
     rng = np.random.default_rng(17)
     for points in (rng.normal(size=(3000, 4)), rng.random((3000, 1)), np.zeros((5, 2))):

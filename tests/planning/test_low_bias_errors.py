@@ -18,10 +18,10 @@ from scipy.stats import binom, t
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.padded import PaddedMean
-from muhat.mechanisms.padded_means import PaddedMeans
-from muhat.mechanisms.symmetric_method import SymmetricMethod
-from muhat.mechanisms.tails import bias_bound
+from muhat.mechanisms.learning.padded import PaddedMean
+from muhat.mechanisms.learning.padded_means import PaddedMeans
+from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
+from muhat.mechanisms.learning.tails import bias_bound
 from muhat.planning.unknown_number import UnknownNumberPlan
 
 Law = Callable[[np.random.Generator, int], np.ndarray]

@@ -13,7 +13,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import distances
-from muhat.mechanisms.recentring_schedule import LEAN_MANY
+from muhat.mechanisms.learning.recentring_schedule import LEAN_MANY
 
 SPACE = mh.Reals(dim=3, magnitude=1e4)
 RHO = mh.ZCDP(rho=0.5)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import muhat as mh
-from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.mechanisms.learning.unknown_number import UnknownNumber
 from muhat.planning.unknown_number import UnknownNumberPlan
 
 PROMISE = mh.ApproxDP(epsilon=4, delta=1e-5)

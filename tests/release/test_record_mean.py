@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.mechanisms.outside_count import OutsideCount, Sides
+from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
 from muhat.noise.law import LAWS
 from muhat.release.record_mean import RecordMean, record_mean
 

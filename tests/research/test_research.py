@@ -14,8 +14,8 @@ import pytest
 import muhat as mh
 from muhat import research
 from muhat.errors import InvalidInput
-from muhat.mechanisms.coarse_interval import CoarseInterval
-from muhat.mechanisms.symmetric import SymmetricMean
+from muhat.mechanisms.learning.coarse_interval import CoarseInterval
+from muhat.mechanisms.learning.symmetric import SymmetricMean
 from muhat.noise.discrete import coins, uniform_below
 from muhat.research.disclosure import disclosed_total, open_column
 

@@ -183,7 +183,7 @@ def test_all_that_a_pass_may_need_is_found_in_the_archive_alone(tmp_path: Path) 
         for module in (source / room).glob("*.py")
         if module.stem != "__init__"
     ]
-    assert "muhat.mechanisms.ratio" in names
+    assert "muhat.mechanisms.sums.ratio" in names
     program = "import sys, importlib\nsys.path[:0] = [sys.argv[1]]\nimport muhat\n"
     program += "assert muhat.__file__.startswith(sys.argv[1])\n"
     program += "for name in sys.argv[2:]: importlib.import_module(name)"

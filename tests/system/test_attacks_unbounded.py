@@ -33,8 +33,8 @@ from muhat import research
 from muhat.data.memory import MemorySource
 from muhat.errors import MuhatError
 from muhat.ledger import Ledger
-from muhat.mechanisms.symmetric import SymmetricMean
-from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.mechanisms.learning.symmetric import SymmetricMean
+from muhat.mechanisms.learning.unknown_number import UnknownNumber
 
 N = 900
 CLEAN = (np.random.default_rng(11).standard_normal((N, 2)) * [1, 2] + [5, -3]).tolist()

@@ -17,11 +17,11 @@ import pytest
 from hostile import Served
 
 import muhat as mh
-from muhat.mechanisms.buffered import BufferedSum
-from muhat.mechanisms.residual_query import ResidualQuery
-from muhat.mechanisms.strategy_query import StrategyQuery
-from muhat.mechanisms.streaming import PrefixQuery, RunningNoise
-from muhat.mechanisms.table_marginals import TableMarginals
+from muhat.mechanisms.queries.buffered import BufferedSum
+from muhat.mechanisms.queries.residual_query import ResidualQuery
+from muhat.mechanisms.queries.strategy_query import StrategyQuery
+from muhat.mechanisms.queries.streaming import PrefixQuery, RunningNoise
+from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.noise import FRACTION_BITS, rounded_laplace, rounded_normal
 
 W = mh.workloads

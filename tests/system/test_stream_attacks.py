@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import muhat as mh
 from muhat.errors import MuhatError
-from muhat.mechanisms.streaming import RunningNoise
+from muhat.mechanisms.queries.streaming import RunningNoise
 from muhat.stream.state import _MAGIC
 
 RHO = mh.ZCDP(rho=1)

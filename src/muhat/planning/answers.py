@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from muhat.domains.hull import nearest_in_hull
 from muhat.domains.lattice import BoxLattice
-from muhat.mechanisms.ball_query import BallQuery
-from muhat.mechanisms.columns_query import ColumnsQuery
-from muhat.mechanisms.ratio import Ratio
+from muhat.mechanisms.sums.ball_query import BallQuery
+from muhat.mechanisms.sums.columns_query import ColumnsQuery
+from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.planning.plan import Plan
 from muhat.release.fields import CONFIDENCE

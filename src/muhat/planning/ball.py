@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat.domains.lattice import BallLattice
-from muhat.mechanisms.ball_squares import ball_recipe
-from muhat.mechanisms.block import Block
-from muhat.mechanisms.joint import bounded_share
-from muhat.mechanisms.recipe import Recipe
+from muhat.mechanisms.sums.ball_squares import ball_recipe
+from muhat.mechanisms.sums.block import Block
+from muhat.mechanisms.sums.joint import bounded_share
+from muhat.mechanisms.sums.recipe import Recipe
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task

@@ -19,10 +19,10 @@ from muhat.domains.base import Vector
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.columns import columns_recipe
-from muhat.mechanisms.joint import share_for_mean
-from muhat.mechanisms.laplace import best_scales
-from muhat.mechanisms.recipe import Recipe
+from muhat.mechanisms.sums.columns import columns_recipe
+from muhat.mechanisms.sums.joint import share_for_mean
+from muhat.mechanisms.sums.laplace import best_scales
+from muhat.mechanisms.sums.recipe import Recipe
 from muhat.planning.ball import squared_block
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from muhat._words import APPROXIMATE, BOX, Parameter, Part, given, rows
 from muhat.bounds.trilemma import trilemma
 from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
-from muhat.mechanisms.padded import PaddedMean
-from muhat.mechanisms.recorded_number import FAILURE, RecordedNumber
-from muhat.mechanisms.symmetric_method import SymmetricMethod
+from muhat.mechanisms.learning.padded import PaddedMean
+from muhat.mechanisms.learning.recorded_number import FAILURE, RecordedNumber
+from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.low_bias_recorded import RecordedMean

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains.reals import Reals
-from muhat.mechanisms.learning import Learnt
-from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.learning.learning import Learnt
+from muhat.mechanisms.learning.moment import Moment
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.errors import InvalidInput
-from muhat.mechanisms.moment import Moment
+from muhat.mechanisms.learning.moment import Moment
 from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.reals_plan import RealsPlan

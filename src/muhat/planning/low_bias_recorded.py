@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning import Learnt, RandomPart
-from muhat.mechanisms.ratio_mean import FEW
-from muhat.mechanisms.recorded_number import FAILURE, RecordedNumber
-from muhat.mechanisms.steps import Step
-from muhat.mechanisms.unknown_number import random_part
+from muhat.mechanisms.learning.learning import Learnt, RandomPart
+from muhat.mechanisms.learning.ratio_mean import FEW
+from muhat.mechanisms.learning.recorded_number import FAILURE, RecordedNumber
+from muhat.mechanisms.learning.steps import Step
+from muhat.mechanisms.learning.unknown_number import random_part
 from muhat.noise.spread import Spread
 from muhat.planning.low_bias_method import LowBiasMethod
 from muhat.planning.reals_rule import require_to_draw

@@ -18,8 +18,8 @@ from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.joint import farthest_from
-from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.mechanisms.sums.joint import farthest_from
+from muhat.mechanisms.sums.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
 from muhat.planning.digest import digest_of

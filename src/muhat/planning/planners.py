@@ -19,9 +19,9 @@ from muhat import _check
 from muhat._words import IN_REALS, Parameter, given
 from muhat.domains import Box, Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.joint import count_only, share_for_mean, share_for_sum
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.noise_kinds import kinds_of_noise

@@ -14,7 +14,7 @@ from muhat import privacy
 from muhat._words import SECRET_N
 from muhat.errors import DataChanged
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.quantile import QuantileRecipe, rank_errors
+from muhat.mechanisms.quantiles.quantile import QuantileRecipe, rank_errors
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
 from muhat.planning.run import COUNT_THEM, Columns, check_rows, count_rows, run

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
-from muhat.mechanisms.quantile import QuantileRecipe
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.quantiles.quantile import QuantileRecipe
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.quantile_plan import QuantilePlan, QuantileWork
 from muhat.planning.run import run

@@ -15,8 +15,8 @@ from muhat import _check, workloads
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids.finite import check_tolerance
 from muhat.errors import InvalidInput
-from muhat.mechanisms.linear_recipe import LinearRecipe, needs_normal_noise
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.queries.linear_recipe import LinearRecipe, needs_normal_noise
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.query_plan import QueryPlan

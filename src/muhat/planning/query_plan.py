@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from muhat import bounds, privacy
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.linear_recipe import LinearRecipe
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.queries.linear_recipe import LinearRecipe
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.planning.digest import digest_of
 from muhat.planning.plan import metric_name
 from muhat.planning.run import run

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from muhat.domains.reals import Reals
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.learning import Method
+from muhat.mechanisms.learning.learning import Method
 from muhat.planning.low_bias_method import LowBiasMethod
 from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy

@@ -23,7 +23,7 @@ from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.smooth import SmoothRecipe
+from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
 from muhat.planning.run import Columns, chosen_columns, note_of, run

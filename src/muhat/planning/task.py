@@ -15,12 +15,12 @@ from muhat.domains import Box, Domain, Reals, Simplex
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.box_norm import box_norm
-from muhat.mechanisms.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.joint import joint
-from muhat.mechanisms.laplace import laplace, plain_laplace
-from muhat.mechanisms.recipe import Protection, Recipe
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.box_norm import box_norm
+from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
+from muhat.mechanisms.sums.joint import joint
+from muhat.mechanisms.sums.laplace import laplace, plain_laplace
+from muhat.mechanisms.sums.recipe import Protection, Recipe
 from muhat.planning.ball import ball_recipes
 from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.columns import (

@@ -21,9 +21,9 @@ from muhat._words import BALL_OR_BOX, given, rows
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning import Method
-from muhat.mechanisms.recipe import Protection
-from muhat.mechanisms.sharing import Sharing
+from muhat.mechanisms.learning.learning import Method
+from muhat.mechanisms.learning.sharing import Sharing
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 from muhat.planning.caution import warn_of_large_delta

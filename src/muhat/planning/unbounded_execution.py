@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muhat.domains.reals import Reals
-from muhat.mechanisms.learning import Learnt
-from muhat.mechanisms.ratio import Ratio
+from muhat.mechanisms.learning.learning import Learnt
+from muhat.mechanisms.sums.ratio import Ratio
 from muhat.planning.run import Columns, check_rows, note_of
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.record_mean import BOTH, RecordMean, record_mean

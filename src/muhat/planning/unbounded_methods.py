@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning import Method
-from muhat.mechanisms.recentring import Recentring
-from muhat.mechanisms.recentring_schedule import Schedule
-from muhat.mechanisms.recorded_recentring import RecordedRecentring
-from muhat.mechanisms.sharing import Sharing
+from muhat.mechanisms.learning.learning import Method
+from muhat.mechanisms.learning.recentring import Recentring
+from muhat.mechanisms.learning.recentring_schedule import Schedule
+from muhat.mechanisms.learning.recorded_recentring import RecordedRecentring
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.planning.reals_rule import missing_line
 
 if TYPE_CHECKING:
-    from muhat.mechanisms.clipped import Clipped
-    from muhat.mechanisms.shifted import ShiftedClipped
+    from muhat.mechanisms.learning.clipped import Clipped
+    from muhat.mechanisms.learning.shifted import ShiftedClipped
 
 
 def make_method(
@@ -48,9 +48,9 @@ def _of_paper(
     mechanism: str, sharing: Sharing, faithful: bool, scale: Any
 ) -> Clipped | ShiftedClipped:
     # The passes that they need are loaded only if one of them is asked for.
-    from muhat.mechanisms.clipped import Clipped
-    from muhat.mechanisms.shifted import ShiftedClipped
-    from muhat.mechanisms.statistical import Statistical
+    from muhat.mechanisms.learning.clipped import Clipped
+    from muhat.mechanisms.learning.shifted import ShiftedClipped
+    from muhat.mechanisms.learning.statistical import Statistical
 
     if mechanism == "clipped":
         return Clipped(sharing, faithful)

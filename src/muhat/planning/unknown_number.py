@@ -26,9 +26,9 @@ from muhat._words import APPROXIMATE, SECRET_N, Parameter, rows
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.mechanisms.learning import Learnt
-from muhat.mechanisms.symmetric_method import SymmetricMethod
-from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.mechanisms.learning.learning import Learnt
+from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
+from muhat.mechanisms.learning.unknown_number import UnknownNumber
 from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan

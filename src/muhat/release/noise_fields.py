@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muhat.mechanisms.ratio import Ratio
+from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.noise.student_spread import StudentSpread
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.ratio import Ratio
+from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.mechanisms.noisy_search import NoisySearch
-from muhat.mechanisms.quantile import Found, rank_errors
-from muhat.mechanisms.recorded_count import RecordedCount
-from muhat.mechanisms.search_walk import Comparison
+from muhat.mechanisms.quantiles.noisy_search import NoisySearch
+from muhat.mechanisms.quantiles.quantile import Found, rank_errors
+from muhat.mechanisms.quantiles.recorded_count import RecordedCount
+from muhat.mechanisms.quantiles.search_walk import Comparison
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.quantile_grids import AnyGrid, read_grid, span, step

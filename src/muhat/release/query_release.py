@@ -142,8 +142,8 @@ class QueryRelease:
         Free of privacy cost, no longer unbiased. The certificate is dropped, because its bounds
         speak of unbiased mechanisms.
         """
-        from muhat.mechanisms.marginal_projection import project_marginals
-        from muhat.mechanisms.nonnegative import project_answers
+        from muhat.mechanisms.queries.marginal_projection import project_marginals
+        from muhat.mechanisms.queries.nonnegative import project_answers
 
         note = "made non-negative and consistent, which may bias the answers"
         noisy = (self.value, self.standard_error, self.n)

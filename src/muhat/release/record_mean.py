@@ -13,7 +13,7 @@ from typing import Any
 from muhat import _check
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
-from muhat.mechanisms.outside_count import OutsideCount
+from muhat.mechanisms.learning.outside_count import OutsideCount
 
 CONFIDENCE = 0.95
 EACH, BOTH = 0.99, 0.98

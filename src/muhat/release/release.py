@@ -14,9 +14,9 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
 from muhat.errors import InvalidInput
-from muhat.mechanisms.moment import Moment
-from muhat.mechanisms.moment_error import MomentError
-from muhat.mechanisms.ratio import Ratio
+from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate

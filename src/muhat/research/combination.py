@@ -13,9 +13,9 @@ from muhat.data import exact_sums
 from muhat.data.columns import FloatArray
 from muhat.domains import Box
 from muhat.errors import InvalidInput
-from muhat.mechanisms.body import Body
-from muhat.mechanisms.laplace import laplace
-from muhat.mechanisms.recipe import Protection
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.laplace import laplace
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.privacy import ApproxDP, Neighbors, with_delta
 from muhat.research.disclosure import disclosed_total, open_column, require_acceptance
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from muhat.data.halves import split_rows
-from muhat.mechanisms.symmetric import SymmetricMean
+from muhat.mechanisms.learning.symmetric import SymmetricMean
 from muhat.research.disclosure import disclosed_total, open_column, require_acceptance
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.mechanisms.buffered import BufferedSum, buffered_deviations
-from muhat.mechanisms.streaming import RunningNoise
+from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
+from muhat.mechanisms.queries.streaming import RunningNoise
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

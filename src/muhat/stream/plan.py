@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, privacy
 from muhat.errors import InvalidInput
-from muhat.mechanisms.recipe import Protection
-from muhat.mechanisms.streaming import RunningNoise, shares_of, unit_exponent
+from muhat.mechanisms.queries.streaming import RunningNoise, shares_of, unit_exponent
+from muhat.mechanisms.sums.recipe import Protection
 from muhat.planning.digest import digest_of
 from muhat.privacy import Neighbors, Privacy, check_promise, gaussian_mu_squared
 from muhat.release.certificate import Certificate

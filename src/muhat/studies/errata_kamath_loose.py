@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from muhat.bounds import trilemma
-from muhat.mechanisms.coarse_interval import least_threshold
-from muhat.mechanisms.tails import closed_pad, error_bound, pad, paper_pad
-from muhat.mechanisms.unknown_number import UnknownNumber
+from muhat.mechanisms.learning.coarse_interval import least_threshold
+from muhat.mechanisms.learning.tails import closed_pad, error_bound, pad, paper_pad
+from muhat.mechanisms.learning.unknown_number import UnknownNumber
 from muhat.studies.mistakes import Numbers, mistake
 
 

@@ -11,8 +11,8 @@ from numpy.random import Generator, default_rng
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.mechanisms.symmetric import SymmetricMean
-from muhat.mechanisms.symmetric_method import SymmetricMethod
+from muhat.mechanisms.learning.symmetric import SymmetricMean
+from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
 from muhat.studies.kamath_populations import Floats
 from muhat.studies.kamath_symmetric_shown import OFFSET
 from muhat.studies.study import Settings

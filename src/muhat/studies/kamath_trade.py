@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import muhat as mh
-from muhat.mechanisms.tails import paper_pad
+from muhat.mechanisms.learning.tails import paper_pad
 from muhat.studies.study import Row, Settings
 
 

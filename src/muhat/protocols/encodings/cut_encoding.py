@@ -24,7 +24,7 @@ import numpy as np
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.mechanisms.roots import root_up
+from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.noise.entropy import Words, system_words
 from muhat.protocols.encodings.share_encoding import FINEST, Integers
 from muhat.protocols.randomizers.randomizer import Floats

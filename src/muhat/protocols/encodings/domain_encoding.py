@@ -21,11 +21,11 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
-from muhat.mechanisms.ball_query import BallQuery
-from muhat.mechanisms.block_query import BlockQuery, PartQuery
-from muhat.mechanisms.columns_query import ColumnsQuery
-from muhat.mechanisms.integer_query import IntegerQuery
-from muhat.mechanisms.roots import root_up
+from muhat.mechanisms.arithmetic.roots import root_up
+from muhat.mechanisms.sums.ball_query import BallQuery
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.columns_query import ColumnsQuery
+from muhat.mechanisms.sums.integer_query import IntegerQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread

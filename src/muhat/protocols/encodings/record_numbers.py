@@ -14,7 +14,7 @@ import numpy as np
 from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.errors import InvalidInput
-from muhat.mechanisms.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.planning import Plan
 from muhat.privacy import Neighbors
 from muhat.protocols.randomizers.randomizer import Floats

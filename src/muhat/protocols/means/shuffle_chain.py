@@ -10,8 +10,8 @@
 
 Everybody takes part in every round, and rounds share the promise. The three-round estimator of
 Huang, Liang and Yi (2021, Theorem 8) made practical; what it learns, and how, is close to what a
-trusted curator does (mechanisms/recentring.py), with counts between many cuts at once instead of
-searches. docs/proofs/shuffle-chain.md.
+trusted curator does (mechanisms/learning/recentring.py), with counts between many cuts at once
+instead of searches. docs/proofs/shuffle-chain.md.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from muhat._words import BALL_OR_BOX, rows
 from muhat.domains import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sharing import around
-from muhat.mechanisms.shrinking import shrunk
+from muhat.mechanisms.learning.sharing import around
+from muhat.mechanisms.learning.shrinking import shrunk
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.encodings.cut_encoding import CutEncoding

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from muhat.mechanisms.sharing import around, short_fraction
+from muhat.mechanisms.learning.sharing import around, short_fraction
 from muhat.protocols.encodings.cut_encoding import Radius
 from muhat.protocols.means.shuffle_chain_schedule import (
     OUTSIDE_PART,

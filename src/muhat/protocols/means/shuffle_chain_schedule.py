@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from muhat.mechanisms.sharing import least_number, short_fraction
+from muhat.mechanisms.learning.sharing import least_number, short_fraction
 from muhat.privacy import ApproxDP
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.randomizer import Floats
@@ -134,7 +134,7 @@ class ShuffleChainSchedule:
     def shell_share(self, inner: float, outer: float, left: Fraction) -> Fraction | None:
         """Of the mean of what lies between two radii; None if it is not taken apart.
 
-        As for a trusted curator: mechanisms/recentring_schedule.py.
+        As for a trusted curator: mechanisms/learning/recentring_schedule.py.
         """
         if outer < THINNEST * inner:
             return None

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from muhat import _check, privacy
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
-from muhat.mechanisms.ball_query import BallQuery
-from muhat.mechanisms.block_query import BlockQuery, PartQuery
-from muhat.mechanisms.columns_query import ColumnsQuery
+from muhat.mechanisms.sums.ball_query import BallQuery
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.density import NORMAL
 from muhat.noise.entropy import Words, system_words

@@ -1,0 +1,1 @@
+"""Exact roots, products, convolutions and roundings."""

@@ -1,0 +1,120 @@
+"""How far a private mean may lie from the mean of the population, if a moment is as assumed.
+
+A value is the mean of n clipped records and noise. Whatever interval the records were clipped to,
+two fixed ones bound what comes out from both sides, unless the search for it failed; on each the
+records are independent, their bias and their variance are bounded by the moment, and none lies
+far above its expectation. Bennett's and Cantelli's inequalities bound the sampling error, the law
+of the noise is known: together they bound how often the error exceeds a length, for every n.
+Proof: docs/proofs/tails.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat import _check
+from muhat.errors import InvalidInput
+from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.sharing import Floats
+from muhat.noise.spread import Spread
+
+STEPS = 200
+"""How many quantiles stand for the law of the noise; more make intervals shorter by less."""
+
+REST = 1e-3
+"""The part of the misses that is left to noise beyond the last of them."""
+
+_SAFE = 1 + 1e-9
+_HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class MomentError:
+    """What is known of the mean of `records` records clipped somewhere, against μ; columns (d,).
+
+    `biases` bound how far the expectations of the two bounding means are from μ, `variances`
+    those of a record, `heights` by how much one may exceed its expectation. All of that holds but
+    for the probability `failed`, in each column.
+    """
+
+    moment: Moment
+    records: int
+    biases: Floats
+    variances: Floats
+    heights: Floats
+    failed: Floats
+
+    def half_widths(self, noise: Spread, confidence: float, *, joint: bool) -> Floats:
+        """Half the length of an interval about each value that holds μ, of shape (d,).
+
+        At least with this confidence, for every n; with `joint` for all columns at once.
+        """
+        miss = 1 - confidence
+        failed = np.full_like(self.failed, self.failed.sum()) if joint else self.failed
+        if not self.tells(confidence, joint=joint):
+            raise InvalidInput(
+                "nothing follows about the population at this confidence: where the records lie "
+                f"may be mistaken with a probability of up to {min(1.0, float(failed.max())):.2g}."
+            )
+        columns = len(self.biases) if joint else 1
+        allowed = (miss - failed) / (2 * columns)
+        rest = REST * float(allowed.min())
+        tails = np.geomspace(0.5, rest, STEPS)
+        reaches = np.array([noise.law.quantile(1 - 2 * tail, noise.rows) for tail in tails[1:]])
+        places = noise.scales[:, None] * np.append(0.0, reaches)
+        masses = np.append(0.5, tails[:-1] - tails[1:])
+
+        def missed(lengths: Floats) -> Floats:
+            """P(sampling error and noise exceed the lengths, to one side), at most."""
+            return np.asarray(self._exceeds(lengths[:, None] - places) @ masses + rest)
+
+        low, high = np.zeros(len(places)), places[:, -1] + np.sqrt(self.variances)
+        while not (missed(high) <= allowed).all():
+            high = high * 2
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            enough = missed(middle) <= allowed
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.asarray((self.biases + high) * _SAFE)
+
+    def tells(self, confidence: float, *, joint: bool = False) -> bool:
+        """Whether anything follows at this confidence."""
+        failed = float(self.failed.sum() if joint else self.failed.max())
+        return failed < 1 - confidence and bool(np.isfinite(self.biases).all())
+
+    def _exceeds(self, lengths: Floats) -> Floats:
+        """P(a bounding mean exceeds its expectation by a length), at most; of shape (d, steps)."""
+        variances, heights = self.variances[:, None], self.heights[:, None]
+        above = np.maximum(lengths, 0.0)
+        ratios = heights * above / variances
+        bennett = np.exp(
+            -self.records * variances / heights**2 * ((1 + ratios) * np.log1p(ratios) - ratios)
+        )
+        spread = variances / self.records
+        return np.asarray(np.minimum(bennett, spread / (spread + above**2)) * _SAFE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "moment": {"order": self.moment.order, "scales": self.moment.scales.tolist()},
+            "records": self.records,
+            "biases": self.biases.tolist(),
+            "variances": self.variances.tolist(),
+            "heights": self.heights.tolist(),
+            "failed": self.failed.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> MomentError:
+        """What `to_dict` described."""
+        names = ("biases", "variances", "heights", "failed")
+        arrays = {name: np.array(fields[name], np.float64) for name in names}
+        order, scales = fields["moment"]["order"], fields["moment"]["scales"]
+        return cls(
+            Moment(float(order), np.array(scales, np.float64)),
+            _check.count("records", fields["records"]),
+            **arrays,
+        )

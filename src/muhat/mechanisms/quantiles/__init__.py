@@ -1,0 +1,1 @@
+"""Noisy searches on exact counts."""

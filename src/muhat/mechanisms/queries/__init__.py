@@ -1,0 +1,1 @@
+"""Noise on linear queries: strategies, residuals, running sums."""

@@ -1,0 +1,226 @@
+"""A mechanism for linear queries, ready to run: an integer query, a law of noise, a promise.
+
+As a recipe for sums, it proves itself when it is made: the exact sensitivity of its query, in the
+norm of its law, is at most √strength_squared units of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from muhat.errors import InvalidInput
+from muhat.mechanisms.arithmetic.exact_product import Integers
+from muhat.mechanisms.queries.residual_fit import fit_residuals
+from muhat.mechanisms.queries.residual_query import ResidualQuery
+from muhat.mechanisms.queries.strategy_query import Floats, Margins, fit_strategy
+from muhat.mechanisms.queries.streaming import PrefixQuery
+from muhat.mechanisms.queries.table_marginals import TableMarginals
+from muhat.mechanisms.sums.recipe import Protection
+from muhat.noise import FRACTION_BITS
+from muhat.noise.laplace_sums import LaplaceSums
+from muhat.noise.law import Law
+from muhat.privacy import Neighbors
+from muhat.workloads.factorization import Factorization
+from muhat.workloads.linear_map import LinearMap
+from muhat.workloads.prefix import Prefix
+from muhat.workloads.products import Multiple
+from muhat.workloads.residuals import MarginalFactorization
+from muhat.workloads.stack import Scaled
+from muhat.workloads.toeplitz import SquareRootStrategy
+
+WEAKEST = 1 << 200
+"""μ or ε: beyond it noise would be less than 10^-60 of what one record moves."""
+
+MOST_COEFFICIENTS = 1 << 24
+"""Sums of Laplace noise are looked at one by one up to this many coefficients in all."""
+
+_BLOCK_ROWS = 256
+_SHRUNK = 1 - Fraction(1, 1 << 30)
+"""Room for the rounding of a strategy that is made a little smaller."""
+
+
+class LinearQuery(Protocol):
+    """Exact counts in, noisy answers out."""
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The marginal tables of counts that `release` needs."""
+
+    @property
+    def scales(self) -> Floats:
+        """The scale of the noise on every answer, of shape (m,)."""
+
+    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
+        """An upper bound on how far neighbours' integers lie apart, in units of 2^-54."""
+
+    def release(
+        self, margins: Margins, sample: Callable[[int], Integers], total: int | None
+    ) -> Floats:
+        """The noisy answers, of shape (m,); `total` is the number of records where public."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release, for the plan's digest."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRecipe:
+    """Noise of a law on the integers of a query, for a promise that it keeps.
+
+    `name` says which law, and on which strategy. With `absent` a record may be in no cell, so that
+    one that is replaced may also come or go.
+    """
+
+    name: str
+    factorization: Factorization
+    law: Law
+    query: LinearQuery
+    protection: Protection
+    absent: bool = False
+
+    def __post_init__(self) -> None:
+        if self.absent and self.factorization.neighbors is Neighbors.SUBSTITUTE:
+            raise AssertionError("how many records have a cell is no public number")
+        self.protection.check(self.law, _moved(self.query, self.law, self.protection, self.absent))
+
+    @classmethod
+    def of(
+        cls,
+        factorization: Factorization,
+        law: Law,
+        protection: Protection,
+        *,
+        absent: bool = False,
+    ) -> LinearRecipe:
+        """The integer version of a factorisation, as large as the promise allows.
+
+        Where records may be `absent` the factorisation is for adding and removing them.
+        """
+        if protection.strength_squared > WEAKEST**2:
+            raise InvalidInput(
+                "the promise is too weak for exact arithmetic: the noise would be less than "
+                "10^-60 of what one record moves. Choose a smaller epsilon, rho or mu."
+            )
+        arguments = {
+            "strength_squared": protection.strength_squared,
+            "neighbors": factorization.neighbors,
+            "contributions": protection.contributions,
+        }
+        query = _query(factorization, law, arguments)
+        moved = _moved(query, law, protection, absent) ** 2 / (1 << 2 * FRACTION_BITS)
+        if absent and moved > protection.strength_squared:
+            # A record that moves from a cell to another may move more than one that goes.
+            shrunk = protection.strength_squared**2 / moved * _SHRUNK
+            query = _query(factorization, law, {**arguments, "strength_squared": shrunk})
+        strategy = "tables" if isinstance(query, TableMarginals) else factorization.method
+        name = f"{law.name} noise, {strategy}"
+        return cls(name, factorization, law, query, protection, absent)
+
+    @property
+    def decoder(self) -> LinearMap | Floats | None:
+        """What takes the noise to the answers, up to `unit`; None where no matrix is at hand."""
+        if isinstance(self.query, ResidualQuery):
+            return self.query.decoder
+        return None if isinstance(self.query, TableMarginals) else self.factorization.decoder
+
+    @property
+    def unit(self) -> float:
+        """The scale of the noise that the decoder takes to the answers."""
+        deviations = self.factorization.standard_deviations
+        if isinstance(self.query, ResidualQuery) or not deviations.any():
+            return 1.0
+        return float(self.query.scales.max() / deviations.max())
+
+    def laplace_sums(self) -> LaplaceSums | None:
+        """The noise on every answer as a sum of Laplace variables.
+
+        None for other noise, and where the coefficients are too many to look at.
+        """
+        if self.law.name != "laplace":
+            return None
+        if isinstance(self.query, TableMarginals):
+            return self.query.laplace_sums()
+        decoder = self.decoder
+        assert decoder is not None
+        if math.prod(decoder.shape) > MOST_COEFFICIENTS:
+            return None
+        return LaplaceSums.of_rows(block * self.unit for block in _rows(decoder))
+
+    def total_noise(self, weights: Floats) -> tuple[float, LaplaceSums | None]:
+        """The scale of the noise on weightsᵀ·answers, the number of records, and its sum."""
+        if isinstance(self.query, TableMarginals):
+            return self.query.total_noise()
+        decoder = self.decoder
+        assert decoder is not None
+        if isinstance(decoder, np.ndarray):
+            row = decoder.T @ weights * self.unit
+        else:
+            row = decoder.transposed(weights) * self.unit
+        sums = LaplaceSums.of_rows([row[None]]) if self.law.name == "laplace" else None
+        return float(np.linalg.norm(row)), sums
+
+    def run(self, margins: Margins, total: int | None) -> Floats:
+        """The noisy answers for exact counts, of shape (m,)."""
+        return self.query.release(margins, self.law.sample, total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that decides the release, in integers, for the plan's digest."""
+        return {
+            "law": self.law.name,
+            "query": self.query.to_dict(),
+            "contributions": self.protection.contributions,
+            "neighbors": self.protection.neighbors.value,
+            "absent": self.absent,
+        }
+
+
+def _moved(query: LinearQuery, law: Law, protection: Protection, absent: bool) -> Fraction:
+    """How far neighbours' integers lie apart at most, in the norm of the law."""
+    relations = {protection.neighbors, Neighbors.ADD_REMOVE} if absent else {protection.neighbors}
+    return max(
+        query.sensitivity(law.sensitivity_norm, relation, protection.contributions)
+        for relation in relations
+    )
+
+
+def _rows(decoder: LinearMap | Floats) -> Iterator[Floats]:
+    """The rows of a matrix, some at a time."""
+    if isinstance(decoder, np.ndarray):
+        yield decoder
+        return
+    rows = decoder.shape[0]
+    for start in range(0, rows, _BLOCK_ROWS):
+        chosen = np.arange(start, min(start + _BLOCK_ROWS, rows))
+        one = np.zeros((rows, len(chosen)))
+        one[chosen, np.arange(len(chosen))] = 1
+        yield decoder.transposed(one).T
+
+
+def needs_normal_noise(factorization: Factorization) -> bool:
+    """Whether the strategy is that of a long prefix, whose noise is correlated in time."""
+    strategy = factorization.strategy
+    return isinstance(
+        strategy.inner if isinstance(strategy, Multiple) else strategy, SquareRootStrategy
+    )
+
+
+def _query(factorization: Factorization, law: Law, arguments: dict[str, Any]) -> LinearQuery:
+    if isinstance(factorization, MarginalFactorization):
+        return fit_residuals(factorization, law, **arguments)
+    strategy = factorization.strategy
+    if needs_normal_noise(factorization):
+        if law.is_pure:
+            raise InvalidInput(
+                "a prefix this long has normal noise alone: use ApproxDP, ZCDP or GDP."
+            )
+        workload = factorization.workload
+        factor = workload.factor if isinstance(workload, Scaled) else 1.0
+        if not isinstance(workload.inner if isinstance(workload, Scaled) else workload, Prefix):
+            raise AssertionError("running sums answer a prefix, or a multiple of it")
+        return PrefixQuery.fit(strategy.shape[1], factor=factor, **arguments)
+    return fit_strategy(factorization, law, **arguments)

@@ -1,0 +1,1 @@
+"""Noise on integer sums of bounded records."""

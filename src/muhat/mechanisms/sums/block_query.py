@@ -1,0 +1,86 @@
+"""Several integer answers released together: each has a share of the squared sensitivity.
+
+One record moves the parts by at most Δ_1, Δ_2, … at a time, so all of them by at most
+√(Δ_1² + Δ_2² + …) in the Euclidean norm. With Δ_i² ≤ s_i·μ² and Σ s_i ≤ 1 the whole keeps the
+promise μ. For a product of domains that is what the smallest ellipsoid around it does too:
+each part has the noise of its own, 1/s_i as much of it (docs/proofs/ellipsoids.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from muhat.domains.lattice import Lattice, ProductLattice
+from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.integer_query import IntegerQuery
+from muhat.mechanisms.sums.table_query import TableQuery
+from muhat.privacy import Neighbors
+
+PartQuery = IntegerQuery | TableQuery
+
+
+@dataclass(frozen=True, eq=False)
+class BlockQuery:
+    """The rows of every part, one after the other; the number of records, if at all, comes last."""
+
+    parts: tuple[PartQuery, ...]
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """What records become integers on: the product of the parts' lattices."""
+        lattices = tuple(part.lattice for part in self.parts if part.lattice is not None)
+        if len(lattices) > 1:
+            return ProductLattice(lattices)
+        return lattices[0] if lattices else None
+
+    @property
+    def count_multiplier(self) -> int | None:
+        """The multiplier of the number of records; None if it is not released."""
+        return self.parts[-1].count_multiplier
+
+    @property
+    def from_zero(self) -> bool:
+        """Whether the sums are measured from 0."""
+        return self.parts[0].from_zero
+
+    @property
+    def rows(self) -> int:
+        """r, the number of integers released."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def sum_rows(self) -> int:
+        """How many of the rows are sums of values: the first ones."""
+        return sum(part.sum_rows for part in self.parts)
+
+    def answer(self, totals: Sequence[int], count: int) -> list[int]:
+        """v for the exact sums of the records' integers, and the number of records."""
+        answers: list[int] = []
+        start = 0
+        for part in self.parts:
+            stop = start + (0 if part.lattice is None else part.lattice.dim)
+            answers += part.answer(totals[start:stop], count)
+            start = stop
+        return answers
+
+    def units(self) -> list[Fraction]:
+        """How much one unit of v is worth in each row, in the coordinates of its lattice."""
+        return [unit for part in self.parts for unit in part.units()]
+
+    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
+        """An upper bound on ‖v − v'‖₂ over all neighbours."""
+        if norm != 2:
+            raise InvalidInput("several parts are released together in the Euclidean norm.")
+        moved = [part.sensitivity(norm, neighbors, contributions) for part in self.parts]
+        if len(moved) == 1:
+            return moved[0]
+        scaled = math.ceil(sum(each**2 for each in moved) * (1 << 128))
+        return Fraction(math.isqrt(scaled) + 1, 1 << 64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the plan's digest."""
+        return {"parts": [part.to_dict() for part in self.parts]}

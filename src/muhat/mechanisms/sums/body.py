@@ -1,0 +1,95 @@
+"""What a record may add to the sums: the shape to hide, and the integers that hide in it.
+
+A body is one block, or a block a part for a product of domains: the blocks have noise of their
+own and share the squared sensitivity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from muhat.domains import Box, Domain, Preimage
+from muhat.domains.base import Vector
+from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.block import Block, Floats
+from muhat.mechanisms.sums.block_makers import block_from_origin, block_of, mapped_block, parts_of
+from muhat.privacy import Neighbors
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A domain, ready to be summed and hidden: `shape` is the set, `blocks` its parts."""
+
+    shape: Domain
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        p: float,
+        weights: Vector,
+        neighbors: Neighbors = Neighbors.SUBSTITUTE,
+        clip: Domain | None = None,
+    ) -> Body:
+        """Records of a domain, measured from a centre, for the error in question.
+
+        With `clip`, a smaller domain about the same centre, records are clipped to that one.
+        """
+        if clip is None:
+            parts = parts_of(domain)
+            return cls(domain, tuple(block_of(K, p, weights[at], neighbors) for K, at in parts))
+        if not domain.is_symmetric:
+            raise InvalidInput("clip is for domains that are symmetric about their centre.")
+        source = Preimage(clip, None, np.zeros(domain.dim))
+        return cls(domain, (mapped_block(domain, p, weights, source),))
+
+    @classmethod
+    def from_origin(cls, domain: Domain, p: float, weights: Vector) -> Body | None:
+        """Records measured from 0, so that K ∪ −K is to be hidden; None if that is not known.
+
+        The shape of a box becomes the smallest box around both sides.
+        """
+        blocks = []
+        for part, block in parts_of(domain):
+            found = block_from_origin(part, p, weights[block])
+            if found is None:
+                return None
+            blocks.append(found)
+        shape = domain
+        if isinstance(domain, Box):
+            reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+            shape = Box(-reach, reach)
+        return cls(shape, tuple(blocks))
+
+    def scaled(self, scales: Floats) -> Body:
+        """The same body of a single block with noise in other proportions."""
+        (block,) = self.blocks
+        return replace(self, blocks=(replace(block, axes=scales),))
+
+    @property
+    def center(self) -> Floats:
+        """The point that sums are measured from, of shape (d,)."""
+        return np.concatenate([block.center for block in self.blocks])
+
+    @property
+    def transform(self) -> Floats | None:
+        """From the lattices' coordinates to the domain's, as in `Recipe`."""
+        parts = [block.transform for block in self.blocks]
+        if all(part is None for part in parts):
+            return None
+        if all(part is None or part.ndim == 1 for part in parts):
+            pairs = zip(parts, self.blocks, strict=True)
+            return np.concatenate([np.ones(len(b.center)) if t is None else t for t, b in pairs])
+        from scipy.linalg import block_diag
+
+        pairs = zip(parts, self.blocks, strict=True)
+        return np.asarray(block_diag(*[_dense(t, len(block.center)) for t, block in pairs]))
+
+
+def _dense(transform: Floats | None, dim: int) -> Floats:
+    if transform is None:
+        return np.eye(dim)
+    return np.diag(transform) if transform.ndim == 1 else transform

@@ -1,0 +1,93 @@
+"""From a body and a law of noise to a recipe that just keeps the promise."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from muhat.domains.base import Vector
+from muhat.ellipsoids.result import norm
+from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.integer_query import fit
+from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.noise.law import Law
+
+WHOLE = 1 - Fraction(1, 1 << 50)
+"""What the shares of several parts add up to: √ of a sum of squares is rounded up once more."""
+
+
+def calibrated(
+    name: str,
+    law: Law,
+    body: Body,
+    protection: Protection,
+    *,
+    p: float = 2,
+    weights: Vector | None = None,
+    count_share: float = 0.0,
+) -> Recipe:
+    """The recipe with the body's noise, up to the factor that just keeps the promise.
+
+    With a `count_share` of the squared sensitivity the number of records is released too. Several
+    blocks share the rest so that the ℓ_p error, weighted, is least.
+    """
+    order = law.sensitivity_norm
+    if len(body.blocks) == 1 and not count_share:
+        query: PartQuery | BlockQuery = body.blocks[0].query(order, protection, Fraction(1))
+    elif order != 2:
+        raise InvalidInput(f"{name} is for a single domain with a public number of records.")
+    else:
+        counted = Fraction(count_share)
+        shares = [share * (WHOLE - counted) for share in _shares(body, protection, p, weights)]
+        parts = [
+            block.query(order, protection, share)
+            for block, share in zip(body.blocks, shares, strict=True)
+        ]
+        if counted:
+            parts.append(_count(law, protection, counted))
+        query = BlockQuery(tuple(parts))
+    return Recipe(name, law, query, protection, body.transform, body.center)
+
+
+def counted(name: str, law: Law, protection: Protection) -> Recipe:
+    """The recipe that releases the number of records alone."""
+    return Recipe(name, law, _count(law, protection, Fraction(1)), protection)
+
+
+def _count(law: Law, protection: Protection, share: Fraction) -> PartQuery:
+    return fit(
+        None,
+        [1.0],
+        from_zero=False,
+        norm=law.sensitivity_norm,
+        neighbors=protection.neighbors,
+        strength_squared=protection.strength_squared * share,
+        contributions=protection.contributions,
+    )
+
+
+def _shares(body: Body, protection: Protection, p: float, weights: Vector | None) -> list[Fraction]:
+    """Parts of 1 in proportion to Γ_i^{2p/(p+2)}, Γ_i the ℓ_p size of a block's noise alone.
+
+    The noise of a block with the share s is Γ_i/√s; ‖(Γ_i/√s_i)‖_p is least there (Hölder).
+    """
+    if len(body.blocks) == 1:
+        return [Fraction(1)]
+    w = np.ones(len(body.center)) if weights is None else weights
+    sizes, start = [], 0
+    for block in body.blocks:
+        stop = start + len(block.center)
+        scales = block.scales(block.query(2.0, protection, Fraction(1)))
+        sizes.append(norm(w[start:stop] * scales, p))
+        start = stop
+    largest = max(sizes)
+    if largest == 0:
+        return [Fraction(1, len(sizes))] * len(sizes)
+    power = 2.0 if math.isinf(p) else 2 * p / (p + 2)
+    # A part that needs no noise needs no share either; the others must not vanish.
+    parts = [Fraction(max((size / largest) ** power, 2.0**-60)) if size else 0 for size in sizes]
+    return [Fraction(part) / sum(parts) for part in parts]

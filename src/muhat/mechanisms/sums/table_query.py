@@ -1,0 +1,149 @@
+"""The integer answer for records that are one of finitely many points, or shares of them.
+
+A record in cell k adds the public integer vector Y_k to the sum: v = Σ_k count_k·Y_k, exact. A
+record of shares q_k ≥ 0 that add up to T adds Σ_k q_k·Y_k, and v = ⌊Σ_k S_k·Y_k/T⌉. The table is
+the points in whitened coordinates, times a scale, rounded; whatever rounding did, the sensitivity
+is that of the table itself: shares move within the hull of its rows, so the largest distance
+between two rows bounds a replacement, and the longest row a record that comes or goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.domains.lattice import PointsLattice, SimplexLattice
+from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.integer_query import TOO_STRONG
+from muhat.noise import FRACTION_BITS
+from muhat.privacy import Neighbors
+
+Floats = NDArray[np.float64]
+
+BLOCK = 1 << 11
+
+
+@dataclass(frozen=True, eq=False)
+class TableQuery:
+    """v = Σ_k count_k·Y_k for the counts of a PointsLattice, or the shares of a SimplexLattice.
+
+    `table` holds Y as floats that are whole numbers, of shape (N, r), a row a cell or corner, the
+    corner 0 last; a row of v is worth 1/`scale` in whitened coordinates.
+    """
+
+    lattice: PointsLattice | SimplexLattice
+    table: Floats
+    scale: float
+
+    count_multiplier = None
+    from_zero = False
+
+    @property
+    def rows(self) -> int:
+        """r, the number of integers released."""
+        return int(self.table.shape[1])
+
+    @property
+    def sum_rows(self) -> int:
+        """How many of the rows are sums of values: all."""
+        return self.rows
+
+    def answer(self, totals: Sequence[int], count: int) -> list[int]:
+        """v for the number of records in every cell, or the sums of shares."""
+        bits = 0
+        if isinstance(self.lattice, SimplexLattice):
+            bits = -self.lattice.exponent
+            if self.lattice.origin:
+                totals = [*totals, (count << bits) - sum(totals)]
+        sums = [0] * self.rows
+        for cell, number in enumerate(totals):
+            if number:
+                for row, entry in enumerate(self.table[cell].tolist()):
+                    sums[row] += number * int(entry)
+        half = (1 << bits) >> 1
+        return [(total + half) >> bits for total in sums]
+
+    def units(self) -> list[Fraction]:
+        """How much one unit of v is worth in each row."""
+        return [1 / Fraction(self.scale)] * self.rows
+
+    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
+        """An upper bound on ‖v − v'‖₂ over all neighbours; only shares are rounded after it."""
+        if norm != 2:
+            raise InvalidInput("listed points and their shares are released in the ℓ₂ norm.")
+        rounding = 0.0
+        if isinstance(self.lattice, SimplexLattice):
+            rounding = math.sqrt(self.rows) * (1 + 2.0**-50)
+        moved = _reach(self.table, neighbors)
+        return contributions * Fraction(moved) + Fraction(rounding)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the plan's digest."""
+        words = np.ascontiguousarray(self.table, "<f8").tobytes()
+        return {"table_sha256": hashlib.sha256(words).hexdigest(), "scale": self.scale.hex()}
+
+
+def fit_table(
+    lattice: PointsLattice | SimplexLattice,
+    whitened: Floats,
+    *,
+    neighbors: Neighbors,
+    strength_squared: Fraction,
+    contributions: int,
+) -> TableQuery:
+    """The table that is as large as the promise allows; whitened points of shape (N, r)."""
+    spread = _reach(whitened, neighbors)
+    if spread == 0 or whitened.shape[1] == 0:
+        return TableQuery(lattice, np.zeros_like(whitened), 1.0)
+    room = math.sqrt(strength_squared) * 2.0**FRACTION_BITS
+    # Rounding the table moves a distance by at most √r, and rounding v by √r more.
+    rounding = math.sqrt(whitened.shape[1]) * (1 + 1 / contributions)
+    scale = (room / contributions * (1 - 2.0**-40) - rounding) / spread
+    if scale * spread < 2.0**20:
+        raise InvalidInput(TOO_STRONG)
+    return TableQuery(lattice, np.rint(whitened * scale), scale)
+
+
+def _reach(table: Floats, neighbors: Neighbors) -> float:
+    """A proved upper bound on how far one record can move the sum of rows."""
+    if neighbors is Neighbors.SUBSTITUTE:
+        return largest_distance(table)
+    if not table.size:
+        return 0.0
+    # r squares and their sum round at most r + 1 times, the root once.
+    longest = math.sqrt(float(np.sum(table**2, axis=1).max()))
+    return float(longest * (1 + (table.shape[1] + 8) * 2.0**-53))
+
+
+def largest_distance(points: Floats) -> float:
+    """A proved upper bound on the largest distance between two rows, within 10^−12 of it.
+
+    Distances come from inner products, off by at most 4(r + 4)u·(largest norm)² each; only
+    points whose norms can reach the record are paired.
+    """
+    if len(points) < 2 or points.shape[1] == 0:
+        return 0.0
+    centred = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    squares = np.sum(centred**2, axis=1)
+    norms = np.sqrt(squares)
+    order = np.argsort(-norms)
+    centred, squares, norms = centred[order], squares[order], norms[order]
+    best = 0.0
+    for start in range(0, len(centred), BLOCK):
+        if norms[start] + norms[0] <= math.sqrt(best):
+            break
+        block = centred[start : start + BLOCK]
+        partners = np.searchsorted(-norms, -(math.sqrt(best) - norms[start]), side="right")
+        near = centred[: max(int(partners), 1)]
+        inner = block @ near.T
+        found = squares[start : start + BLOCK, None] + squares[None, : len(near)] - 2 * inner
+        best = max(best, float(found.max()))
+    slack = 8 * (points.shape[1] + 6) * 2.0**-53 * float(squares[0])
+    return math.sqrt(best + slack) * (1 + 2.0**-50)
