@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.ellipsoids.finite import around_columns, around_differences, around_shifted
-from muhat.ellipsoids.unions import around_ellipsoids
 
 INF = float("inf")
 SECONDS_FOR_A_PEER = 60.0
@@ -99,12 +98,10 @@ def other_bodies() -> None:
     """Bodies that a semidefinite program does not take as they are."""
     rng = np.random.default_rng(1)
     points, far = rng.standard_normal((10, 10_000)), rng.standard_normal((10, 100_000))
-    shapes = [rng.standard_normal((20, 20)) for _ in range(3)]
     works: dict[str, Callable[[], Any]] = {
         "free shift, 5×20,000": lambda: around_shifted(points[:5].repeat(2, axis=1)),
         "differences of 10,000 points in R^10": lambda: around_differences(points),
         "differences of 100,000 points in R^10": lambda: around_differences(far),
-        "union of 3 ellipsoids in R^20": lambda: around_ellipsoids(shapes),
     }
     print("\nOther bodies, p = 2")
     for name, work in works.items():

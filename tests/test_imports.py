@@ -14,7 +14,7 @@ import muhat
 
 SOURCE = Path(muhat.__file__).parent
 FLOORS = [
-    {"errors", "_check", "_text", "_words"},
+    {"errors", "_arrays", "_check", "_text", "_words"},
     {"privacy", "domains"},
     {"ellipsoids"},
     {"workloads"},

@@ -15,13 +15,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.bounds.divergences import log_one_sided_pure
 from muhat.bounds.promised import one_sided
 from muhat.privacy import Privacy
-
-Floats = NDArray[np.float64]
 
 QUARTER = math.pi / 4
 """θ where p = ½; the movement is the same at θ and at π/2 − θ."""

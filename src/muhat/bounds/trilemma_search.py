@@ -12,12 +12,10 @@ import math
 import sys
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.bounds.score import QUARTER, Score
 from muhat.bounds.two_points import distances
-
-Floats = NDArray[np.float64]
 
 LEAST_LOG = -320.0
 """ln of the least angle: its square is far from the least floats."""

@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 
 def log_moment(theta: Floats, order: float) -> Floats:

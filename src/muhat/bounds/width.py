@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.threads import one_thread
 from muhat.ellipsoids.verification import gamma, spectral_norm_bound
 from muhat.errors import InvalidInput
@@ -31,8 +31,6 @@ BATCH = 1 << 12
 SEARCH_STEPS, SEARCH_WIDTH = 20, 32
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

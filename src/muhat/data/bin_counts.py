@@ -14,17 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Integers
 from muhat.data.base import Source
 from muhat.data.columns import Batch, FloatArray
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
-
-Integers = NDArray[np.int64]
 
 STEP_BITS = 50
 """A bin has between 2^50 and 2^51 steps."""

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
 
-Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
 
 MOST_CELLS = 1 << 30

@@ -8,7 +8,6 @@ both hold for the floats given, rounding included (`verification`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +20,6 @@ from muhat.ellipsoids.generation import (
     smallest_around,
     weighted_slip,
 )
-from muhat.ellipsoids.oracles import OracleBody
 from muhat.ellipsoids.pairs import Differences
 from muhat.ellipsoids.point_sets import PointSet
 from muhat.ellipsoids.spans import Array, Indices
@@ -33,8 +31,6 @@ from muhat.errors import InvalidInput
 LEAST_TOLERANCE = 1e-12
 LEAST_SIZE, LARGEST_SIZE = 1e-150, 1e150
 NEGLIGIBLE = (1e-5, 1e-7, 1e-9, 1e-11, 0.0)
-
-Oracle = Callable[[Array], tuple[ArrayLike, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,33 +118,6 @@ def around_differences(
     """
     matrix, scale = _points("points", points)
     return _solve(Differences(matrix), len(matrix), p, tol, weights, scale)
-
-
-def around_oracle(
-    oracle: Oracle,
-    dim: int,
-    p: float = 2,
-    tol: float = 1e-9,
-    start: ArrayLike | None = None,
-    *,
-    weights: ArrayLike | None = None,
-) -> FiniteResult:
-    """The smallest ellipsoid around a symmetric body S ⊂ R^dim known through an oracle.
-
-    `oracle(W)` takes a matrix W of shape (r, dim) and returns points of S of shape (dim, k) with
-    large ‖Ws‖, and a proved upper bound on max ‖Ws‖ over S. The value rests on that bound; the
-    floor allows the points a few roundings of the size of the body.
-    `start` (dim, k) are points of S that span it; by default the oracle is asked for them.
-
-    >>> def segment(W):
-    ...     a = np.array([[3.0], [4.0]])
-    ...     return a, float(np.linalg.norm(W @ a)) * (1 + 1e-14)
-    >>> f"{around_oracle(segment, 2).value:.8f}"
-    '5.00000000'
-    """
-    dim = _check.count("dim", dim)
-    body = OracleBody(oracle, dim, None if start is None else _points("start", start)[0])
-    return _solve(body, dim, p, tol, weights, 1.0)
 
 
 def _solve(

@@ -15,12 +15,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.norms import p_norm
 from muhat.noise.law import Shape
-
-Floats = NDArray[np.float64]
 
 LARGEST_QUADRATURE_ORDER = 128.0
 

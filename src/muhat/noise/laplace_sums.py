@@ -25,9 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 STEP = 1 + 1 / 64
 """Coefficients are rounded up by at most this factor, and the largest not at all."""

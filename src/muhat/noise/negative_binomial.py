@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Integers
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE, coins, geometric
 from muhat.noise.enclosures import falling_exponential
@@ -31,8 +32,6 @@ from muhat.noise.exact import PRECISION, Enclosure, exponential, multiply
 
 FEW_SHARES = 32
 """Up to here all cycles are drawn: a permutation has at most −ln(1 − a) < 35 on average."""
-
-Integers = NDArray[np.int64]
 
 
 def negative_binomial(

@@ -11,11 +11,9 @@ For normal and Euclidean noise it has the law of √(a² + b²)·z₁. For the o
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.noise.law import Shape
-
-Floats = NDArray[np.float64]
 
 _TINY = 1e-6
 """A second coefficient below this part of the first moves a tail by less than 10^−11."""

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.noise.error import root_mean_square
 from muhat.noise.law import SHAPES, Shape
-
-Floats = NDArray[np.float64]
 
 LARGEST_COVARIANCE = 20_000
 

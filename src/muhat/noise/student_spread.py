@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.noise.spread import check_covariance_size
 from muhat.noise.student import quantile
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.hull import nearest_in_hull
 from muhat.domains.lattice import BoxLattice
 from muhat.mechanisms.sums.ball_query import BallQuery
@@ -21,8 +21,6 @@ from muhat.planning.plan import Plan
 from muhat.release.fields import CONFIDENCE
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat._words import APPROXIMATE, BOX, Parameter, Part, given, rows
 from muhat.bounds.trilemma import trilemma
 from muhat.domains.reals import Reals
@@ -21,7 +22,7 @@ from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.low_bias_recorded import RecordedMean
-from muhat.planning.low_bias_wish import Floats, Wish, checked_wish, largest_biases
+from muhat.planning.low_bias_wish import Wish, checked_wish, largest_biases
 from muhat.planning.reals_rule import missing_line
 from muhat.privacy import Privacy
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from muhat._arrays import Floats
 from muhat.domains.reals import Reals
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.moment import Moment
@@ -16,8 +14,6 @@ from muhat.privacy import Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
-
-Floats = NDArray[np.float64]
 
 
 class LowBiasMethod(Protocol):

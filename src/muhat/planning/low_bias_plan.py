@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
@@ -24,8 +24,6 @@ from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.tradeoff import Tradeoff
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

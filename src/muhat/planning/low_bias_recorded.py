@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.learning import Learnt, RandomPart
 from muhat.mechanisms.learning.ratio_mean import FEW
@@ -22,8 +22,6 @@ from muhat.privacy import Privacy
 
 if TYPE_CHECKING:
     from muhat.data import Source
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat._words import APPROXIMATE, Parameter
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
@@ -27,8 +27,6 @@ from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.low_bias_method import Alternative
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.privacy import Neighbors, Privacy
-
-Floats = NDArray[np.float64]
 
 BIASES = (1e-5, 0.5, 7)
 """Biases that are tried first, in scales: the least, the largest, and how many."""

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from muhat import _check, bounds, privacy
+from muhat._arrays import Floats
 from muhat.domains import Ball, Domain
 from muhat.domains.lattice import ColumnsLattice
 from muhat.ellipsoids import smallest_ellipsoid
@@ -28,7 +29,6 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
-Floats = NDArray[np.float64]
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 

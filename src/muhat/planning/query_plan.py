@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import bounds, privacy
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
@@ -30,8 +30,6 @@ from muhat.workloads.total import total_weights
 
 if TYPE_CHECKING:
     from muhat.data.categories import Categories
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

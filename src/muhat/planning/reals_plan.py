@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from muhat._arrays import Floats
 from muhat.domains.reals import Reals
 from muhat.ledger import LedgerLike
 from muhat.mechanisms.learning.learning import Method
@@ -17,8 +15,6 @@ from muhat.planning.low_bias_method import LowBiasMethod
 from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

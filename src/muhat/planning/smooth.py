@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat._words import Parameter
 from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
@@ -34,7 +34,6 @@ from muhat.release.release import Release
 if TYPE_CHECKING:
     from muhat.data import Source
 
-Floats = NDArray[np.float64]
 
 _ROOT_BITS = 60
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat._text import joined
 from muhat.planning.picture import BODY, BOUND, INK, NOISE, blank_figure
 from muhat.release.display import page, significant, table
-
-Floats = NDArray[np.float64]
 
 LINES = 14
 

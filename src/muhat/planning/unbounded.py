@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
 from muhat._words import BALL_OR_BOX, given, rows
@@ -31,8 +31,6 @@ from muhat.planning.digest import digest_of
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.unbounded_methods import make_method
 from muhat.privacy import Neighbors, Privacy
-
-Floats = NDArray[np.float64]
 
 LARGEST_WEIGHTED = 2_000
 """Columns up to which errors may be weighted: the last ellipsoid is a matrix."""

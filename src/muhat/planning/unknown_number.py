@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check, privacy
 from muhat._text import joined
@@ -41,7 +40,6 @@ from muhat.release.release import Release
 if TYPE_CHECKING:
     from muhat.data import Source
 
-Floats = NDArray[np.float64]
 Inner = UnboundedPlan | LowBiasPlan
 
 MOST_RECORDS = 1 << 40

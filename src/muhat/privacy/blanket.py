@@ -20,9 +20,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 LARGEST_USERS = 10**10
 """More users hide no less, so that a bound for this many holds for all above."""

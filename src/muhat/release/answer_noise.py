@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.noise.error import moment_bound, root_mean_square
@@ -17,8 +17,6 @@ from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import LAWS, Law, absolute_moment
 from muhat.noise.spread import check_covariance_size
 from muhat.workloads.linear_map import LinearMap
-
-Floats = NDArray[np.float64]
 
 LARGEST_SIMULATION = 1 << 22
 """Correlated answers are simulated up to this many numbers in the decoder."""

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 """That of the intervals that are written and shown."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
 from muhat.release.population import why_no_population
@@ -19,8 +20,6 @@ from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.reading import read_json
 from muhat.release.recorded import Recorded
 from muhat.release.release import Release
-
-Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.groups/2"
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.law import LAWS
@@ -24,7 +24,6 @@ from muhat.noise.spread import Spread
 if TYPE_CHECKING:
     from muhat.release.release import Release
 
-Floats = NDArray[np.float64]
 
 DEVIATIONS = 1.645
 """How far above the noisy variance its bound lies: chosen so that intervals hold as often as they

@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.domains.hull import nearest_in_hull
 from muhat.errors import InvalidInput
 
-Floats = NDArray[np.float64]
 Intervals = Mapping[str, tuple[float, float]]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import Found, rank_errors
@@ -20,8 +21,6 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.quantile_grids import AnyGrid, read_grid, span, step
 from muhat.release.reading import read_json
-
-Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.quantile/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, workloads
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
@@ -19,8 +20,6 @@ from muhat.release.query_table import Attributes, marginal_table, tidy_table
 from muhat.release.reading import read_json
 from muhat.workloads import Workload
 from muhat.workloads.residuals import is_marginal
-
-Floats = NDArray[np.float64]
 
 SCHEMA = "muhat.queries/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

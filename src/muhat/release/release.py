@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
 from muhat.errors import InvalidInput
@@ -35,8 +36,6 @@ from muhat.release.reading import read_json
 from muhat.release.record_mean import RecordMean
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
-
-Floats = NDArray[np.float64]
 
 PUBLIC_DOMAIN = frozenset(
     {

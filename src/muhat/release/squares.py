@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.noise.spread import Spread
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
 from muhat.planning.run import Columns, run
@@ -19,8 +20,6 @@ from muhat.release.certificate import Certificate
 from muhat.stream.engines import Engine
 from muhat.stream.grid import as_floats
 from muhat.stream.plan import StreamPlan, plan_prefix_counter
-
-Floats = NDArray[np.float64]
 
 
 class PrefixCounter:

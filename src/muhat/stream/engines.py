@@ -10,13 +10,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats, Integers
 from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
 from muhat.mechanisms.queries.streaming import RunningNoise
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Engine(ABC):

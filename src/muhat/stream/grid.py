@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Integers
 from muhat.domains.box_lattice import power_of_two, round_half_even
 from muhat.errors import InvalidInput
-
-Integers = NDArray[np.int64]
 
 _MISSING = {"NAType", "NaTType"}
 """What dataframe libraries put where nothing is."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.streaming import RunningNoise, shares_of, unit_exponent
 from muhat.mechanisms.sums.recipe import Protection
@@ -20,8 +20,6 @@ from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,9 @@ import math
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from muhat import _check
-
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 TAIL = 0.01
 """The probability with which each bound on a Gaussian may fail.

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.studies.coinpress import coinpress_mean, gaussian_radius, shares
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

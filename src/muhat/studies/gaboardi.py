@@ -24,9 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 FAILURE = 0.05
 """The probability with which the interval may miss a record."""

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
-
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 RANKS = 48
 """How many radii are tried: those that leave 1, … , half of the records outside."""

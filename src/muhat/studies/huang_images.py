@@ -19,12 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.studies.samples import IMAGES, LABELS, digits
-
-Floats = NDArray[np.float64]
 
 FOLDER = "MUHAT_DIGITS"
 MNIST = "MNIST"

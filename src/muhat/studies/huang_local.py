@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains import Ball, Reals
 from muhat.privacy import ZCDP, Privacy, PureDP
 from muhat.privacy.conversions import zcdp_epsilon
@@ -38,7 +38,6 @@ from muhat.studies.huang_local_shown import (
 from muhat.studies.huang_trials import PAPER, TRIALS, rms, trimmed
 from muhat.studies.study import Progress, Row, Settings, Study, tracked
 
-Floats = NDArray[np.float64]
 Run = Callable[[Floats, Generator], Floats]
 
 DELTA = 1e-9

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.studies.drawing import Line, lines
 from muhat.studies.huang_trials import (
     CLIPPED,
@@ -26,8 +26,6 @@ from muhat.studies.huang_trials import (
     trials,
 )
 from muhat.studies.study import Panel, Progress, Row, Rows, Settings, Study, Verdict, tracked, where
-
-Floats = NDArray[np.float64]
 
 PAPERS, BEST = "n − √(2d/ρ), the paper's", "best in hindsight"
 ATTAINED = 1.02

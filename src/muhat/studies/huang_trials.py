@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains import Reals
 from muhat.planning import UnboundedPlan, plan_mean
 from muhat.privacy import ZCDP
@@ -25,7 +25,6 @@ from muhat.studies.coinpress_covariance import coinpress_whitened_mean
 from muhat.studies.study import Cell as Value
 from muhat.studies.study import Row, Rows
 
-Floats = NDArray[np.float64]
 Run = Callable[[Floats, Generator], Floats]
 
 PAPER = (

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.random import default_rng
 
 import muhat as mh
-from muhat.studies.kamath_populations import Floats, LogNormal, Population, wages
+from muhat._arrays import Floats
+from muhat.studies.kamath_populations import LogNormal, Population, wages
 from muhat.studies.kamath_shown import panels, verdict
 from muhat.studies.kamath_trade import trade_rows
 from muhat.studies.study import Progress, Row, Settings, Study, tracked

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 import muhat as mh
+from muhat._arrays import Floats
 from muhat.data import open_source
 from muhat.mechanisms.learning.symmetric import SymmetricMean
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
-from muhat.studies.kamath_populations import Floats
 from muhat.studies.kamath_symmetric_shown import OFFSET
 from muhat.studies.study import Settings
 

@@ -13,9 +13,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats
 
 STAND_IN = "stand-in"
 """In the name of every population that was made up."""

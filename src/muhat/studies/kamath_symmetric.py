@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.studies.kamath_estimators import apart, narrow, planned, run_trials
-from muhat.studies.kamath_populations import Floats, People, heights
+from muhat.studies.kamath_populations import People, heights
 from muhat.studies.kamath_symmetric_shown import OFFSET, panels, verdict
 from muhat.studies.study import Progress, Row, Settings, Study, tracked
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.random import default_rng
 
 import muhat as mh
+from muhat._arrays import Floats
 from muhat.privacy import ZCDP, Privacy, PureDP
-from muhat.studies.peers_makers import MAKERS, REPORTED, Floats, Release
+from muhat.studies.peers_makers import MAKERS, REPORTED, Release
 from muhat.studies.peers_shown import panels, verdict
 from muhat.studies.study import Progress, Row, Settings, Study, tracked
 

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import muhat as mh
+from muhat._arrays import Floats
 from muhat.privacy import Privacy
 
-Floats = NDArray[np.float64]
 Release = Callable[[Floats], Floats]
 
 

@@ -17,9 +17,8 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 FAR, FAR_PART = 10.0, 20
 """Every coordinate of one record in so many is so much larger than those of the others."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat.bounds import linear_queries, minimum_width
 from muhat.bounds.schatten import schatten_floor
@@ -30,8 +29,6 @@ from muhat.studies.zou_liu_upadhyay_shown import (
 from muhat.workloads import Workload, parity, prefix
 from muhat.workloads.factorize import factorize
 from muhat.workloads.toeplitz import square_root
-
-Floats = NDArray[np.float64]
 
 
 def measure(settings: Settings, progress: Progress) -> list[Row]:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 
 MOST_CELLS = 128
 """Without structure a solver takes seconds here, and minutes a little beyond."""

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.moment_floors import gram_floor
 from muhat.ellipsoids.verification import UNIT, gamma
 from muhat.privacy import Neighbors
@@ -22,7 +23,7 @@ from muhat.workloads.factorization import Factorization
 from muhat.workloads.gram_factors import gram_roundings
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.nuclear import nuclear_norm
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import KroneckerMap, times

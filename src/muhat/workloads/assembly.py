@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.verification import Unverified
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.factorization import Factorization
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.products import Composition
 from muhat.workloads.proofs import (
     Inverse,

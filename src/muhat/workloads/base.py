@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-from muhat.workloads.linear_map import LARGEST_DENSE, Floats, LinearMap
+from muhat.workloads.linear_map import LARGEST_DENSE, LinearMap
 
 
 class Workload(LinearMap):

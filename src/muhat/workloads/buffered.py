@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 from muhat.workloads.toeplitz_deviations import DEVIATION_ERROR, deviations
 
 SCALE_BITS = 48

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.verification import FUNCTION_ERROR
 from muhat.privacy import Neighbors
 from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
@@ -14,7 +15,6 @@ from muhat.workloads.base import Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.identity import Identity
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.parity import Parity
 from muhat.workloads.stack import Scaled
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.finite import FiniteResult, around_columns, around_differences
 from muhat.ellipsoids.moment_floors import (
     floor_of,
@@ -28,7 +29,6 @@ from muhat.ellipsoids.multiplicative import (
 )
 from muhat.ellipsoids.spans import Span, span_of
 from muhat.ellipsoids.verification import dual_floor, gamma
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.solution import CLIMB, INTERIOR, Solution, steps_for
 
 SMALL, FEW_PAIRED = 128, 28

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import product, sizes
-from muhat.workloads.linear_map import Floats
 
 LARGEST_ENTRY, LEAST_ENTRY = 1e150, 1e-150
 LEAST_BESIDE = 1e-100

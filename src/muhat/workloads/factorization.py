@@ -10,11 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.identity import Identity
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.stack import Scaled
 
 Rows = Callable[[], Floats]

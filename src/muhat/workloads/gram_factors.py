@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.moment_floors import floor_of, gram_defect, gram_floor, pair_floor
 from muhat.ellipsoids.multiplicative import Columns, ManyRows, Pairs, Rows, TotalOfRows, ascend
 from muhat.ellipsoids.verification import Unverified
@@ -15,7 +16,7 @@ from muhat.workloads.base import Workload
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
-from muhat.workloads.linear_map import BLOCK, Floats
+from muhat.workloads.linear_map import BLOCK
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix

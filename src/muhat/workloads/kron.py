@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import LARGEST_CELLS, product, width_of, writable
-from muhat.workloads.linear_map import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.verification import gamma
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.kron import Kron
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.products import KroneckerMap, kronecker
 
 

@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 LARGEST_DENSE = 1 << 26
 """The most numbers that `dense()` writes out."""

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import items, sizes, width_of, writable
-from muhat.workloads.linear_map import Floats
 
 LARGEST_CELLS = 1 << 128
 """The most cells of a histogram whose marginals are asked: its cells are never numbered."""

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import product, writable
-from muhat.workloads.linear_map import Floats
 
 LARGEST_DIM = 62
 

@@ -8,8 +8,9 @@ from typing import cast
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.workloads.cells import width_of, writable
-from muhat.workloads.linear_map import BLOCK, Floats, LinearMap
+from muhat.workloads.linear_map import BLOCK, LinearMap
 
 
 class Composition(LinearMap):

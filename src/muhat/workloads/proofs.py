@@ -18,12 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.ellipsoids.interior_point import trace_norm
 from muhat.ellipsoids.verification import FUNCTION_ERROR, TINY, UNIT, Unverified, gamma
 from muhat.workloads.base import Workload
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.kron import Kron
-from muhat.workloads.linear_map import BLOCK, Floats
+from muhat.workloads.linear_map import BLOCK
 from muhat.workloads.ranges import Ranges
 from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import LARGEST_CELLS, product, size, width_of, writable
-from muhat.workloads.linear_map import Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

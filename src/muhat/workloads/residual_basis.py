@@ -23,12 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats, Integers
 
 Axes = tuple[int, ...]
-Integers = NDArray[np.int64]
 
 LARGEST_CODE = 1 << 62
 

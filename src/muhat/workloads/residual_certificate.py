@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 from muhat.workloads.residual_basis import Orbits
 
 UNIT = 2.0**-53

@@ -20,8 +20,8 @@ from functools import cached_property
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
-from muhat.workloads.residual_basis import Axes, Integers, Orbits
+from muhat._arrays import Floats, Integers
+from muhat.workloads.residual_basis import Axes, Orbits
 from muhat.workloads.residual_certificate import Optimum
 from muhat.workloads.residual_optimum import LARGEST_SYSTEM, best_weights
 

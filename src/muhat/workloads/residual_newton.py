@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 from muhat.workloads.residual_basis import Orbits, totals
 from muhat.workloads.residual_certificate import Optimum, Point, Problem, better
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 from muhat.workloads.residual_basis import Orbits
 from muhat.workloads.residual_certificate import Optimum, Problem, better
 from muhat.workloads.residual_newton import newton

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 from muhat.workloads.residual_basis import Axes, closure
 
 

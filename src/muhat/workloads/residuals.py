@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.factorization import Factorization
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.residual_basis import Axes, Orbits, closure, orbits_of
 from muhat.workloads.residual_differences import best_weights_of_differences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import LARGEST_CELLS, items, product, width_of, writable
-from muhat.workloads.linear_map import BLOCK, Floats
+from muhat.workloads.linear_map import BLOCK
 
 LARGEST_PROBE = 1 << 16
 """Sums of at most this many cells are checked not to cancel to nothing."""

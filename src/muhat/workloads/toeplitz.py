@@ -22,12 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Workload
 from muhat.workloads.factorization import Factorization
-from muhat.workloads.linear_map import Floats, LinearMap
+from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.toeplitz_deviations import DEVIATION_ERROR, deviations
 from muhat.workloads.toeplitz_floor import prefix_floor
 

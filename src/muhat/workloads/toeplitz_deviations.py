@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 
 DEVIATION_ERROR = 1e-6
 """The relative error of `deviations`: half of ε, and the rounding of the sums."""

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.workloads.linear_map import Floats
+from muhat._arrays import Floats
 
 
 def singular_values(size: int) -> Floats:

@@ -6,9 +6,9 @@ from functools import singledispatch
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.workloads.base import Workload
 from muhat.workloads.identity import Identity
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.ranges import Ranges

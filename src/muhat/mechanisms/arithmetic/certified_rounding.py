@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Integers
 from muhat.mechanisms.arithmetic.exact_convolution import (
     DIGIT_BITS,
     MANTISSA,
@@ -31,8 +32,6 @@ from muhat.mechanisms.arithmetic.exact_convolution import (
 )
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.real_normal import RealNormals
-
-Integers = NDArray[np.int64]
 
 LARGEST_WEIGHT = 1 << 40
 """D_0 is at most this: then no sum of products below leaves 64 bits."""

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from muhat._arrays import Floats, Integers
+
 Complexes = NDArray[np.complex128]
-Integers = NDArray[np.int64]
 
 DIGIT_BITS = 10
 WORD_BITS = 64

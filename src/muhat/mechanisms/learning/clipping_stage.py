@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import Ball, Domain, Points
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.radius_grids import RadiusGrid
-from muhat.mechanisms.learning.sharing import Floats, Sharing, around
+from muhat.mechanisms.learning.sharing import Sharing, around
 from muhat.mechanisms.learning.steps import Step, Steps
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.noise.law import LAWS

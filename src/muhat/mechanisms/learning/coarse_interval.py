@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Integers
 from muhat.data.bin_counts import BinCounts, BinGrid
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE, discrete_laplace, uniform_below
-
-Integers = NDArray[np.int64]
 
 _DIGITS = 80
 _SLACK = Decimal("1e-60")

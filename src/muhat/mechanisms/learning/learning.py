@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.mechanisms.learning.moment_error import MomentError
 from muhat.mechanisms.learning.outside_count import OutsideCount
-from muhat.mechanisms.learning.sharing import Floats, Sharing
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread

@@ -24,7 +24,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from muhat.mechanisms.learning.sharing import Floats, Sharing
+from muhat._arrays import Floats
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.noise.law import LAWS
 from muhat.privacy import Neighbors

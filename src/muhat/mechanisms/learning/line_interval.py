@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.mechanisms.learning.line_ends import (
     CURVE_SHARE,
     best_ends,
@@ -20,7 +21,7 @@ from muhat.mechanisms.learning.line_ends import (
     tails,
 )
 from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
-from muhat.mechanisms.learning.sharing import Floats, Sharing
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step, Steps
 from muhat.noise.law import LAWS
 

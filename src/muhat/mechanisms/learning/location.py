@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.data.grids import UniformGrid
 from muhat.errors import DataChanged
-from muhat.mechanisms.learning.sharing import Floats
 from muhat.mechanisms.learning.tails import log_largest_part
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe
 from muhat.mechanisms.sums.recipe import Protection

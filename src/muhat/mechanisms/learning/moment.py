@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muhat.mechanisms.learning.sharing import Floats
+from muhat._arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

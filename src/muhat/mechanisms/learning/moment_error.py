@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
-from muhat.mechanisms.learning.sharing import Floats
 from muhat.noise.spread import Spread
 
 STEPS = 200

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import Box
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.learning import Learnt
@@ -27,7 +28,7 @@ from muhat.mechanisms.learning.location import Location
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.moment_error import MomentError
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, learnt_squares, wide_square
-from muhat.mechanisms.learning.sharing import Floats, Sharing
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.learning.tails import bias_bound, sampling_variance
 from muhat.mechanisms.sums.body import Body

@@ -12,8 +12,8 @@ import math
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.mechanisms.learning.location import Location
-from muhat.mechanisms.learning.sharing import Floats
 from muhat.mechanisms.learning.tails import closed_bias, sampling_variance
 
 ROUNDING = 2.0**-44

@@ -16,11 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.mechanisms.learning.location import Location
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, astray_bias, learnt_squares
-from muhat.mechanisms.learning.sharing import Floats, Sharing
+from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.tails import pad
 
 LOCATION_SHARES = tuple(Fraction(part, 100) for part in (1, 2, 3, 5, 8, 12, 18, 25, 35, 50, 65))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.mechanisms.learning.sharing import Floats
+from muhat._arrays import Floats
 from muhat.mechanisms.quantiles.noisy_search import MOST_ROUNDS, NoisySearch
 
 SMALLEST = 2.0**-42

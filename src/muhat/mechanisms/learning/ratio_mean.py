@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.domains.hull import nearest_in_hull
 from muhat.mechanisms.learning.learning import Learnt
-from muhat.mechanisms.learning.sharing import Floats
 from muhat.mechanisms.learning.shrinking import together
 from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.sums.ratio import Ratio

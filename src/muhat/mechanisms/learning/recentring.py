@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains import Ball, Domain
 from muhat.mechanisms.learning.last_radius import EDGES, Places
 from muhat.mechanisms.learning.learning import Learnt
@@ -50,7 +51,7 @@ from muhat.mechanisms.learning.recentring_schedule import (
     THICK,
     Schedule,
 )
-from muhat.mechanisms.learning.sharing import Floats, Sharing, around
+from muhat.mechanisms.learning.sharing import Sharing, around
 from muhat.mechanisms.learning.shrinking import shrunk, together
 from muhat.mechanisms.learning.steps import Reader, SourceReader, Step, Steps
 

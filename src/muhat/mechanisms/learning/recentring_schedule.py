@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.mechanisms.learning.last_radius import (
     ASIDE_PLACES,
     EDGES,
@@ -22,7 +23,7 @@ from muhat.mechanisms.learning.last_radius import (
     LastRadius,
     Places,
 )
-from muhat.mechanisms.learning.sharing import Floats, Sharing, least_number, short_fraction
+from muhat.mechanisms.learning.sharing import Sharing, least_number, short_fraction
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat._check import LARGEST_COUNT
 from muhat.domains import Ball, Domain, Ellipsoid
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
@@ -24,8 +24,6 @@ from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.sums.recipe import Protection, Recipe
 from muhat.mechanisms.sums.recorded_query import recorded_sum
 from muhat.noise.law import LAWS
-
-Floats = NDArray[np.float64]
 
 _DENOMINATOR = 10**6
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.data.grids import UniformGrid
 from muhat.data.rotation import Preparation, PreparedSource, Rotation, padded, prepared_counts
 from muhat.errors import DataChanged, InvalidInput
@@ -39,7 +40,7 @@ from muhat.mechanisms.learning.clipping_stage import (
 )
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.radius_grids import Radii, SquaredLengths, geometric_radii
-from muhat.mechanisms.learning.sharing import Floats, Sharing, least_number
+from muhat.mechanisms.learning.sharing import Sharing, least_number
 from muhat.mechanisms.learning.steps import SourceReader, Step, Steps
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe

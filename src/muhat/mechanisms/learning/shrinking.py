@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.mechanisms.learning.sharing import Floats
+from muhat._arrays import Floats
 from muhat.noise.spread import Spread
 
 MOST_MOVED = 1.5

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged
-from muhat.mechanisms.learning.sharing import Floats, Sharing, around
+from muhat.mechanisms.learning.sharing import Sharing, around
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 

@@ -11,12 +11,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-
-Floats = NDArray[np.float64]
 
 _SAFE = 1 + 1e-9
 """More than all roundings of a bound together."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.data.halves import require_stable_order
 from muhat.domains import Box
 from muhat.mechanisms.learning.learning import Learnt
@@ -17,7 +18,7 @@ from muhat.mechanisms.learning.location import rarity
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.moment_error import MomentError
 from muhat.mechanisms.learning.padded_error import ROUNDING
-from muhat.mechanisms.learning.sharing import Floats, short_fraction
+from muhat.mechanisms.learning.sharing import short_fraction
 from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.learning.symmetric import SymmetricMean, SymmetricMeans
 from muhat.mechanisms.learning.symmetric_error import IntervalMoments, Search

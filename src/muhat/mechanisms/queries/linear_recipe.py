@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.exact_product import Integers
 from muhat.mechanisms.queries.residual_fit import fit_residuals
 from muhat.mechanisms.queries.residual_query import ResidualQuery
-from muhat.mechanisms.queries.strategy_query import Floats, Margins, fit_strategy
+from muhat.mechanisms.queries.strategy_query import Margins, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
 from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.mechanisms.sums.recipe import Protection

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.mechanisms.queries.nonnegative import checked, project_answers
 from muhat.workloads.base import Workload
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
 from muhat.workloads.residuals import weighted_tables

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
-from muhat.workloads.linear_map import Floats
 
 LARGEST_HISTOGRAM = 1 << 24
 ITERATIONS = 2000

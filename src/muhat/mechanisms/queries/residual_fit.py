@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.residual_sensitivity import block_length
@@ -14,7 +15,6 @@ from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes, orbits_of
 from muhat.workloads.residual_certificate import weighted_norm
 from muhat.workloads.residual_differences import without_total

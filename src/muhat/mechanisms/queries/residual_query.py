@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries import residual_sensitivity
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes, closure
 from muhat.workloads.residual_tables import assembled, centred, rows_of, summed
 from muhat.workloads.residuals import ResidualDecoder

@@ -17,13 +17,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.mechanisms.arithmetic.exact_product import Integers, exact_product, limbs
 from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.mechanisms.sums.table_query import largest_distance
 from muhat.workloads.closed_factors import farthest_square
 from muhat.workloads.parity import Parity
-
-Floats = NDArray[np.float64]
 
 
 class StrategyFactor(Protocol):

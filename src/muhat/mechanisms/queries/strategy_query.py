@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.exact_product import Integers
 from muhat.mechanisms.arithmetic.roots import root_up
@@ -35,7 +36,6 @@ from muhat.workloads.parity import Parity
 from muhat.workloads.products import KroneckerMap, Multiple
 from muhat.workloads.stack import Scaled
 
-Floats = NDArray[np.float64]
 Margins = Mapping[tuple[int, ...], NDArray[np.int64]]
 
 Part = StrategyFactor | Floats

@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.certified_rounding import rounded_noise
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import Neighbors
 from muhat.workloads.toeplitz import LARGEST_SIZE, answer_deviations, column_lengths
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NOISE_BITS = 36
 """The noise on one term is between 2^36 and 2^37 units: n terms are rounded by n·2^−37 of it."""

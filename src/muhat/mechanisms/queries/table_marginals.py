@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.residual_query import Integers, checked_margins, decoded
 from muhat.noise import FRACTION_BITS
@@ -27,7 +28,6 @@ from muhat.noise.laplace_sums import LaplaceSums, Shape, shape_of
 from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
-from muhat.workloads.linear_map import Floats
 from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
 

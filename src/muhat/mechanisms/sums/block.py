@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.lattice import BoxLattice, PartLattice, PointsLattice, SimplexLattice
 from muhat.mechanisms.sums.block_query import PartQuery
 from muhat.mechanisms.sums.integer_query import fit
 from muhat.mechanisms.sums.recipe import Protection
 from muhat.mechanisms.sums.table_query import fit_table
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import (
     Ball,
     Box,
@@ -42,7 +43,7 @@ from muhat.domains.lattice import (
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.moment_tensors import length_form
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block import Block, Floats
+from muhat.mechanisms.sums.block import Block
 from muhat.mechanisms.sums.clipping import clips_of, gauge_of, has_gauge
 from muhat.privacy import Neighbors
 

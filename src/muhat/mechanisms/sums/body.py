@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import Box, Domain, Preimage
 from muhat.domains.base import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block import Block, Floats
+from muhat.mechanisms.sums.block import Block
 from muhat.mechanisms.sums.block_makers import block_from_origin, block_of, mapped_block, parts_of
 from muhat.privacy import Neighbors
 

@@ -17,15 +17,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.lattice import ColumnsLattice
 from muhat.mechanisms.sums.columns_query import fit_columns
 from muhat.mechanisms.sums.recipe import SQUARES_SHARE, Protection, Recipe
 from muhat.noise.law import LAWS
 from muhat.privacy import Neighbors
-
-Floats = NDArray[np.float64]
 
 SUM_COUNT_SHARE = 0.05
 """Of the squared budget of a column's sum, what the number of its recorded values takes: the

@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.noise.pairs import pair_tail
 from muhat.noise.spread import Spread, check_covariance_size
-
-Floats = NDArray[np.float64]
 
 FEWEST_DEVIATIONS = 5
 

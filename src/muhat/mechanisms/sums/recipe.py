@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
@@ -23,8 +23,6 @@ from muhat.noise import FRACTION_BITS
 from muhat.noise.law import SHAPES, Law
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy, as_typed, gaussian_mu_squared, pure_within
-
-Floats = NDArray[np.float64]
 
 SQUARES_SHARE = 0.05
 """Of ε, or of the squared budget of normal noise, what squares take where they are not free."""

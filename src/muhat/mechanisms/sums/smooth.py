@@ -25,16 +25,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains.box_lattice import BoxLattice, power_of_two
 from muhat.errors import InvalidInput
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.student import RealStudent, quantile
 
-Floats = NDArray[np.float64]
 Number = float | Fraction
 
 GRID_BITS = 60

@@ -17,15 +17,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.domains.lattice import PointsLattice, SimplexLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.integer_query import TOO_STRONG
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
-
-Floats = NDArray[np.float64]
 
 BLOCK = 1 << 11
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.protocols.counts.local_quantiles import ROUNDED
@@ -26,7 +27,6 @@ from muhat.protocols.means.one_round import NORMAL
 from muhat.protocols.means.shuffle_mean import HONEST_SHARE, TRUSTED, approximate
 from muhat.protocols.protocol import Protocol, least_users
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 
 if TYPE_CHECKING:

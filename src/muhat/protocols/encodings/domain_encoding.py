@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
@@ -38,9 +39,8 @@ from muhat.protocols.encodings.record_numbers import (
     largest_number,
     traced_axes,
 )
-from muhat.protocols.encodings.share_encoding import FINEST, Integers
+from muhat.protocols.encodings.share_encoding import FINEST
 from muhat.protocols.randomizers.aims import aims_of, read_aims, read_numbers
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.randomizers.share_noise import Sensitivity
 
 

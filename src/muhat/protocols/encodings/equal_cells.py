@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
-from muhat.protocols.randomizers.randomizer import Floats
 
 Indices = NDArray[np.int64]
 

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.data.rotation import padded, transform
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 
 MOST_COORDINATES = 1 << 20
 

@@ -26,11 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
 from muhat.protocols.randomizers.frequency import MOST_BITS
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
-
-Integers = NDArray[np.int64]
+from muhat.protocols.randomizers.randomizer import Bytes
 
 MOST_LEVELS = 20
 MOST_SETS = 1 << 12

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.planning import Plan
 from muhat.privacy import Neighbors
-from muhat.protocols.randomizers.randomizer import Floats
 
 _SELDOM = np.array([[np.nan], [np.inf], [1e308], [-1e308]])
 """Values that kernels put right in a second step, two of each kind: rows of one take longer."""

@@ -13,14 +13,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from muhat._arrays import Floats, Integers
 from muhat.noise.entropy import Words, system_words
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.randomizers.share_noise import Sensitivity
-
-Integers = NDArray[np.int64]
 
 FINEST = 44
 """A record moves its numbers by at most so many binary digits: finer than any noise."""

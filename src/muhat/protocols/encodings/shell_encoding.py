@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check, domains
+from muhat._arrays import Floats, Integers
 from muhat.domains import Ball
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.protocols.encodings.cut_encoding import Radius
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
-from muhat.protocols.encodings.share_encoding import Integers
-from muhat.protocols.randomizers.randomizer import Floats
 
 ORIGIN = Radius((0.0,))
 

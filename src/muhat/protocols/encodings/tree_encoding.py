@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.noise.entropy import Words, system_words
 from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
-from muhat.protocols.encodings.share_encoding import FINEST, Integers
-from muhat.protocols.randomizers.randomizer import Floats
+from muhat.protocols.encodings.share_encoding import FINEST
 from muhat.protocols.randomizers.share_noise import Sensitivity
 
 MOST_NUMBERS = 1 << 20

@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.randomizer import Floats
-
-Integers = NDArray[np.int64]
 
 MOST_SIZES = 6
 """More sizes of blocks gain next to nothing for any number of cells that there can be."""

@@ -12,9 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.cut_encoding import CutEncoding
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.noise.spread import Spread
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.randomizers.randomizer import Floats, MeanRandomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.roles.collector import Received
 
 SURE = 1.645

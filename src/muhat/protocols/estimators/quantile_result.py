@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat._text import joined
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy, as_typed
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
 from muhat.release.quantile_grids import AnyGrid, read_grid, shown, span, step
 from muhat.release.reading import read_json

@@ -23,13 +23,13 @@ from functools import lru_cache
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
 from muhat.protocols.encodings.range_cells import Look
 from muhat.protocols.encodings.range_levels import ROW_BITS, WEIGHT_BITS, CellTree, LevelMix
 from muhat.protocols.estimators.range_errors import prefix_variance
 from muhat.protocols.randomizers.frequency import MOST_ANSWERS, MOST_BITS
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.randomizers.range_promise import calibrated
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import AnyGrid

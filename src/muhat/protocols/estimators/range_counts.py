@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.data.rotation import transform
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_cells import drawn_numbers
-from muhat.protocols.encodings.range_levels import CellTree, Integers, LevelMix
+from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.range_errors import prefix_variance
 from muhat.protocols.estimators.range_variance import squares_of
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.release.quantile_grids import AnyGrid
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.protocols.encodings.range_levels import CellTree, Integers, LevelMix
+from muhat._arrays import Floats, Integers
+from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Floats
 
 
 def prefix_variance(

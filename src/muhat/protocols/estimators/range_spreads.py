@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
-from muhat.protocols.estimators.block_tree import BlockTree, Integers
+from muhat.protocols.estimators.block_tree import BlockTree
 from muhat.protocols.estimators.range_variance import range_variance
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.randomizers.share_noise import LAWS
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.protocols.encodings.range_levels import CellTree, Integers, LevelMix
+from muhat._arrays import Floats, Integers
+from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.range_errors import mean_piece, parting_shares, turns, ways
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Floats
 
 State = tuple[Floats, Floats, Floats]
 """A walk's chance to be here, and the sum of its pieces and its square there, on average."""

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat._text import joined
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
 from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
 from muhat.protocols.estimators.quantile_result import MISSING
 from muhat.protocols.estimators.range_spreads import RangeSpread, reach, read_spread
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.release.display import (
     MOST_ROWS,
     caution_lines,

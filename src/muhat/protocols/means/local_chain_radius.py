@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.protocols.estimators.range_counts import RangeCounts
-from muhat.protocols.randomizers.randomizer import Floats
 
 SURE, SURER = 1.0, 2.0
 """An excess counts as far as it is above so many standard errors: where the grid ends close by, and

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.domains import Ball
 from muhat.privacy import Privacy, PureDP, pure_within
 from muhat.protocols.encodings.range_cells import Distance
@@ -20,7 +21,7 @@ from muhat.protocols.estimators.range_counts import RangeCounts
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_radius import SURE, SURER, least_radius
 from muhat.protocols.means.local_mean import best_randomizer
-from muhat.protocols.randomizers.randomizer import Floats, MeanRandomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import RelativeGrid
 

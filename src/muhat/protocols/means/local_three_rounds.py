@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.data.grids import UniformGrid
 from muhat.data.rotation import Rotation, padded
 from muhat.domains import Ball, Reals
@@ -46,7 +47,7 @@ from muhat.protocols.means.one_round import (
 )
 from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.randomizers.randomizer import Floats, MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
 from muhat.protocols.randomizers.range_promise import calibrated
 from muhat.protocols.randomizers.range_randomizer import MOST_NODES, RangeRandomizer
 from muhat.release.quantile_grids import AnyGrid

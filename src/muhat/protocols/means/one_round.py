@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.bounds import LowerBound
 from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
@@ -24,7 +25,7 @@ from muhat.protocols.protocol import Protocol
 from muhat.protocols.randomizers.aims import aims_of, read_aims
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.randomizers.randomizer import Floats, MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release

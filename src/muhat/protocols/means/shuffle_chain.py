@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat._words import BALL_OR_BOX, rows
 from muhat.domains import Reals
 from muhat.ellipsoids.smallest import weight_vector
@@ -59,7 +60,7 @@ from muhat.protocols.means.shuffle_mean import HONEST_SHARE, TRUSTED, approximat
 from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizers.aims import read_numbers
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.mechanisms.learning.sharing import least_number, short_fraction
 from muhat.privacy import ApproxDP
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.randomizer import Floats
 
 SMALLEST = 2.0**-42
 """The least public radius, as a part of the largest."""

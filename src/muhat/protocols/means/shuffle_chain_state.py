@@ -18,10 +18,10 @@ from typing import Any, Self
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.means.shuffle_chain_schedule import MANY_DIM, MOST_NEAR, ShuffleChainSchedule
-from muhat.protocols.randomizers.randomizer import Floats
 
 STAGES = ("near", "last", "pull", "aside", "mean")
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
@@ -30,7 +31,7 @@ from muhat.privacy import PureDP
 from muhat.protocols.encodings.ball_map import BallMap
 from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
 from muhat.protocols.randomizers.codebook import Codebook, Indices
-from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes, Floats
+from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
 
 _COIN_BITS = 53
 _CHUNK_NUMBERS = 1 << 20

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check, privacy
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ball_query import BallQuery
@@ -36,7 +37,7 @@ from muhat.protocols.encodings.record_numbers import (
     traced_axes,
 )
 from muhat.protocols.randomizers.aims import aims_of, read_aims, read_numbers
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 
 KEPT_BITS = 20
 """Of a standard deviation, messages keep so many binary digits: rounding is post-processing."""

@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import ApproxDP
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 
 MOST_PARTS = 8

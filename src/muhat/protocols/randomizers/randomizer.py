@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 
-Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 NONCE_BYTES = 16

@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import privacy
+from muhat._arrays import Floats, Integers
 from muhat.data.grids import GeometricGrid, UniformGrid
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import Privacy
 from muhat.protocols.encodings.range_cells import Look, drawn_numbers, read_look
-from muhat.protocols.encodings.range_levels import CellTree, Integers, LevelMix
+from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.protocols.randomizers.range_promise import kept
 from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
@@ -31,7 +32,7 @@ from muhat.protocols.encodings.share_encoding import FINEST, Encoding
 from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.randomizer import Bytes, Floats
+from muhat.protocols.randomizers.randomizer import Bytes
 from muhat.protocols.randomizers.share_noise import LAWS, ShareNoise, fit
 
 Shares = NDArray[np.uint64]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
 from muhat.data.memory import real_number
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.roles.keeping import check_answered
 from muhat.protocols.roles.messages import fresh_nonces, pack
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat.data import open_source
 from muhat.data.gathered import gathered
 from muhat.data.progress import Progress
@@ -19,7 +20,6 @@ from muhat.noise.entropy import system_words
 from muhat.protocols.estimators.quantile_result import CountedQuantiles
 from muhat.protocols.estimators.ranges_result import CountedRanges
 from muhat.protocols.protocol import Protocol
-from muhat.protocols.randomizers.randomizer import Floats
 from muhat.protocols.roles.client import Client
 from muhat.release.release import Release
 
