@@ -50,27 +50,19 @@ def test_the_package_says_that_it_is_typed():
     assert (SOURCE / "py.typed").exists()
 
 
-@pytest.fixture(scope="module")
-def reported() -> set[tuple[str, int, str]]:
-    """File, line and code of every error that mypy finds in both files."""
+def errors_of_mypy(*paths: str) -> set[tuple[str, int, str]]:
+    """File, line and code of every error, with a cache of its own: other runs may be at work."""
+    options = ["--no-error-summary", "--cache-dir", ".mypy_cache/typed"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-error-summary", RIGHT, WRONG],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-m", "mypy", *options, *paths], cwd=ROOT, capture_output=True, text=True
     )
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode <= 1, done.stdout + done.stderr
     pattern = re.compile(r"^(\S+\.py):(\d+): error: .*\[([a-z-]+)\]$", re.MULTILINE)
     return {(path, int(line), code) for path, line, code in pattern.findall(done.stdout)}
 
 
 @pytest.mark.slow
-def test_right_uses_are_no_errors(reported):
-    assert {each for each in reported if each[0] != WRONG} == set()
-
-
-@pytest.mark.slow
-def test_every_wrong_use_is_an_error(reported):
+def test_every_wrong_use_is_an_error_and_no_right_one():
     lines = (ROOT / WRONG).read_text().splitlines()
     expected = {
         (WRONG, number, line.split("  # error: ")[1])
@@ -78,7 +70,7 @@ def test_every_wrong_use_is_an_error(reported):
         if "  # error: " in line
     }
     assert len(expected) > 50
-    assert {each for each in reported if each[0] == WRONG} == expected
+    assert errors_of_mypy(RIGHT, WRONG) == expected
 
 
 def is_of(value: object, said: Any) -> bool:
@@ -94,7 +86,7 @@ def is_of(value: object, said: Any) -> bool:
         return isinstance(value, origin) and all(is_of(each, arguments[0]) for each in value[:1])
     if origin is np.ndarray:
         return isinstance(value, np.ndarray) and value.dtype == np.float64
-    return isinstance(value, said)
+    return isinstance(value, origin or said)
 
 
 def looking(value: object, said: Any) -> object:

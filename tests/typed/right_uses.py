@@ -135,6 +135,15 @@ protocol = mh.protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(1.0))
 typing.assert_type(protocol, mh.protocols.Protocol)
 typing.assert_type(protocol.client().randomize([0.5, 0.5]), bytes)
 typing.assert_type(mh.stream.plan_prefix_counter(10, promise), mh.stream.StreamPlan)
+counter = mh.stream.prefix_counter(horizon=10, privacy=promise, lower=0, upper=1, memory="full")
+typing.assert_type(counter, mh.stream.PrefixCounter[float])
+typing.assert_type(counter.push(0.7), float)
+typing.assert_type(counter.value, float)
+typing.assert_type(counter.standard_error, float)
+vectors = mh.stream.prefix_counter(10, promise, [0, 0], [1, 2])
+typing.assert_type(vectors, mh.stream.PrefixCounter[Floats])
+typing.assert_type(vectors.push([0.7, 0.1]), Floats)
+typing.assert_type(vectors.standard_error, Floats)
 
 
 def account(path: str) -> None:

@@ -60,6 +60,8 @@ mh.count("a.csv", privacy=promise, n=9)  # error: call-arg
 mh.quantile("a.csv", 0.5, lowest=0, upper=1, privacy=promise)  # error: call-arg
 mh.plan_queries(mh.workloads.prefix(4), privasy=promise)  # error: call-arg
 mh.workloads.prefix("4")  # error: arg-type
+mh.stream.prefix_counter(10, promise, memori="full")  # error: call-overload
+mh.stream.prefix_counter(10, promise, 0, [1, 2])  # error: call-overload
 
 # What comes back.
 plan = mh.plan_mean(domain=box, n=9, privacy=promise)
@@ -75,4 +77,6 @@ release.interval(confidense=0.9)  # error: call-arg
 groups = mh.mean("a.csv", domain=bounds, privacy=promise, by="sex", groups=["f"])
 groups.n  # error: attr-defined
 value: float = release.value  # error: assignment
+mh.stream.prefix_counter(10, promise).push(0.5).shape  # error: attr-defined
+plan.plot().save("plan.svg")  # error: attr-defined
 mh.Ledger.create("budget.db", budget=1.0, neighbors="substitute")  # error: arg-type

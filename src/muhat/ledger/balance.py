@@ -110,9 +110,8 @@ class Balance:
             raise TypeError(f"only balances of kind {self.kind!r} can be added to this one")
         return other.amounts
 
-    # A number is equal to a balance by its decimal, not its bits: no hash can agree with both.
-    __hash__ = None  # type: ignore[assignment]
-
+    # Without a hash: a number is equal to a balance by its decimal, not its bits, and no hash can
+    # agree with both.
     def __eq__(self, other: object) -> bool:
         amounts = self._comparable(other)
         return NotImplemented if amounts is None else self.amounts == amounts

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.tradeoff import Tradeoff
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -38,7 +41,7 @@ class LowBiasPlan(RealsPlan):
     alternatives: tuple[Alternative, ...]
     curve: Callable[[float], Alternative | None]
 
-    p = 2.0
+    p: ClassVar[float] = 2.0
     expected_error_method = "exact"
     certificate = None
     """None: no bound holds for biased means of one dataset. See `trilemma` for the class."""
@@ -178,7 +181,7 @@ class LowBiasPlan(RealsPlan):
 
         return plan_text(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The trade-off as a picture (needs the extra `plot`); returns a matplotlib Figure."""
         return self.tradeoff().plot()
 

@@ -16,13 +16,15 @@ from muhat.errors import InvalidInput
 from muhat.release.certificate import Certificate
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.planning.plan import Plan
 
 INK, NOISE, BODY, BOUND = "#1f2933", "#2f6fde", "#f0a202", "#8d99a6"
 MOST_BARS = 40
 
 
-def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> Any:
+def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> Figure:
     """Left: body, sphere and ellipse in two coordinates. Right: the error beside its bounds."""
     pair = _pair(plan, coordinates)
     if plan.spread is None:
@@ -43,7 +45,7 @@ def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> A
     return figure
 
 
-def blank_figure(width: float) -> Any:
+def blank_figure(width: float) -> Figure:
     """An empty figure of four inches' height."""
     try:
         from matplotlib.figure import Figure

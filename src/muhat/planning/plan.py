@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,9 @@ from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -292,7 +295,7 @@ class Plan:
 
         return plan_text(self)
 
-    def plot(self, coordinates: Sequence[int | str] | None = None) -> Any:
+    def plot(self, coordinates: Sequence[int | str] | None = None) -> Figure:
         """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure.
 
         For two coordinates, the first two unless chosen: what one record can move, the sphere

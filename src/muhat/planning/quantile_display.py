@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from muhat._text import joined
 from muhat.planning.display import promise_facts, relation_in_words
@@ -11,6 +11,8 @@ from muhat.release.display import page, table
 from muhat.release.quantile_grids import words
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.planning.quantile_plan import QuantilePlan
 
 NOTE = (
@@ -63,7 +65,7 @@ def plan_notes(plan: QuantilePlan) -> list[str]:
     return [NOTE, f"Assumed: {'; '.join(plan.assumptions)}."]
 
 
-def plan_figure(plan: QuantilePlan) -> Any:
+def plan_figure(plan: QuantilePlan) -> Figure:
     """The rank error against the confidence."""
     figure = blank_figure(6)
     axes = figure.subplots()

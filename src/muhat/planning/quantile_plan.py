@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.quantile_release import MISSING, QuantileRelease
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.data import Source
     from muhat.data.grid_counts import Window, WindowCounts
 
@@ -44,7 +46,7 @@ class QuantilePlan:
     statistic = "quantile"
     columns = certificate = expected_error = None
     """No lower bound on rank errors is proved yet; errors of values depend on the data."""
-    alternatives = ()
+    alternatives: ClassVar[tuple[()]] = ()
 
     @property
     def mechanism(self) -> str:
@@ -143,7 +145,7 @@ class QuantilePlan:
 
         return plan_text(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The rank error against the confidence (needs the extra `plot`), a matplotlib Figure."""
         from muhat.planning.quantile_display import plan_figure
 

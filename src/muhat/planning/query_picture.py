@@ -11,12 +11,14 @@ from muhat.planning.picture import BOUND, INK, NOISE, blank_figure, draw_certifi
 from muhat.privacy import Neighbors
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.planning.query_plan import QueryPlan
 
 MOST_POINTS = 2_000
 
 
-def plan_figure(plan: QueryPlan) -> Any:
+def plan_figure(plan: QueryPlan) -> Figure:
     """Left: the standard error of every answer. Right: the error beside its bounds."""
     figure = blank_figure(11)
     left, right = figure.subplots(1, 2)

@@ -29,6 +29,8 @@ from muhat.workloads.factorization import Factorization
 from muhat.workloads.total import total_weights
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.data.categories import Categories
 
 
@@ -226,7 +228,7 @@ class QueryPlan:
 
         return plan_text(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure.
 
         The standard error of every answer, beside that of adding up noisy cells; and the error

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -59,8 +59,8 @@ class SmoothPlan:
     n = None
     certificate = None
     """None: no bound is known for unbiased means of a secret number of records."""
-    alternatives = ()
-    bias = 0.0
+    alternatives: ClassVar[tuple[()]] = ()
+    bias: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if self.recipe.epsilon > pure_epsilon(self.privacy):

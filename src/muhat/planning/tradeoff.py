@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from muhat._arrays import Floats
 from muhat._text import joined
 from muhat.planning.picture import BODY, BOUND, INK, NOISE, blank_figure
 from muhat.release.display import page, significant, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 LINES = 14
 
@@ -40,7 +44,7 @@ class Tradeoff:
             "symmetric": self.symmetric,
         }
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The curve as a picture (needs the extra `plot`); returns a matplotlib Figure."""
         figure = blank_figure(6.5)
         axes = figure.subplots()

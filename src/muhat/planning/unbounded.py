@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,10 @@ from muhat.planning.digest import digest_of
 from muhat.planning.reals_plan import RealsPlan
 from muhat.planning.unbounded_methods import make_method
 from muhat.privacy import Neighbors, Privacy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 LARGEST_WEIGHTED = 2_000
 """Columns up to which errors may be weighted: the last ellipsoid is a matrix."""
@@ -140,7 +144,7 @@ class UnboundedPlan(RealsPlan):
 
         return plan_text(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The plan as a picture (needs the extra `plot`); returns a matplotlib Figure."""
         from muhat.planning.unbounded_picture import plan_figure
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from muhat.planning.picture import INK, NOISE, blank_figure
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.planning.unbounded import UnboundedPlan
 
 
-def plan_figure(plan: UnboundedPlan) -> Any:
+def plan_figure(plan: UnboundedPlan) -> Figure:
     """The error against the radius that holds 99 % of the records, both on logarithmic axes."""
     figure = blank_figure(6)
     axes = figure.subplots()

@@ -22,6 +22,8 @@ from muhat.release.display import significant, table
 from muhat.workloads.toeplitz_floor import prefix_floor
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.stream.counter import PrefixCounter
     from muhat.stream.plan import StreamPlan
 
@@ -76,7 +78,7 @@ def _body_floor(plan: StreamPlan) -> float:
     return math.ldexp(smallest_ellipsoid(Box(lower, upper), plan.p, "symmetric").floor, unit)
 
 
-def counter_text(counter: PrefixCounter) -> str:
+def counter_text(counter: PrefixCounter[Any]) -> str:
     """A counter for the terminal: what it promises and how large its noise is, and no data."""
     return _text(counter._plan, [["pushed", f"{counter.pushed:,}"]])
 
@@ -104,7 +106,7 @@ def _text(plan: StreamPlan, state: list[list[str]]) -> str:
     return joined([*table(lines), "", *table(rows), "", *certified])
 
 
-def plan_figure(plan: StreamPlan) -> Any:
+def plan_figure(plan: StreamPlan) -> Figure:
     """The standard error of the answer after every push."""
     figure = blank_figure(6)
     axes = figure.subplots()

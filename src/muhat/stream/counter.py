@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
@@ -21,9 +22,22 @@ from muhat.stream.engines import Engine
 from muhat.stream.grid import as_floats
 from muhat.stream.plan import StreamPlan, plan_prefix_counter
 
+Answer = TypeVar("Answer", bound=float | Floats)
 
-class PrefixCounter:
+
+class CounterOptions(TypedDict, total=False):
+    """What counters of numbers and of vectors have, for type checkers."""
+
+    contributions: int
+    memory: str
+    ledger: LedgerLike
+    p: float
+
+
+class PrefixCounter(Generic[Answer]):
     """The sum of all pushes so far, with noise, after each of up to `horizon` pushes.
+
+    Its `Answer` is a float, or an array of shape (d,) for vectors.
 
     Made by `prefix_counter` or `restore`. The noise of an answer is drawn once: asking again gives
     the same answer. Whoever holds the counter holds the exact sum; it is as secret as the data, can
@@ -48,20 +62,20 @@ class PrefixCounter:
         self._lock = threading.Lock()
         self._gone = ""
 
-    def push(self, value: Any) -> Any:
+    def push(self, value: Any) -> Answer:
         """Add one event, clipped to its bounds, and return the new running sum with its noise.
 
         A float, or an array of shape (d,) for vectors. A missing or non-finite number counts as
         the middle of its bounds. Beyond the horizon nothing is added and nothing released.
         """
         if not self._plan.scalar:
-            return self._push_rows(as_floats([value], len(self._last)))[0]
+            return cast(Answer, self._push_rows(as_floats([value], len(self._last)))[0])
         grid = self._plan.grids[0]
         term = grid.place(value)
         with self._lock:
             self._take(1)
             total = self._last[0] = self._engine.push(term)
-        return math.ldexp(total, grid.exponent)
+        return cast(Answer, math.ldexp(total, grid.exponent))
 
     def push_many(self, values: Any) -> Floats:
         """Push the events one after the other; all answers, of shape (k,) or (k, d)."""
@@ -102,12 +116,12 @@ class PrefixCounter:
             )
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Answer:
         """The last answer again, or 0 before the first push."""
         found = [
             math.ldexp(x, g.exponent) for x, g in zip(self._last, self._plan.grids, strict=True)
         ]
-        return found[0] if self._plan.scalar else np.array(found)
+        return cast(Answer, found[0] if self._plan.scalar else np.array(found))
 
     @property
     def pushed(self) -> int:
@@ -141,12 +155,12 @@ class PrefixCounter:
         return found[:, 0] if self._plan.scalar else found
 
     @property
-    def standard_error(self) -> Any:
+    def standard_error(self) -> Answer:
         """The standard deviation of the last answer; 0 before the first push."""
         if not self._pushed:
-            return 0.0 if self._plan.scalar else np.zeros(len(self._last))
+            return cast(Answer, 0.0 if self._plan.scalar else np.zeros(len(self._last)))
         found = self.standard_errors[self._pushed - 1]
-        return float(found) if self._plan.scalar else found
+        return cast(Answer, float(found) if self._plan.scalar else found)
 
     @property
     def expected_error(self) -> float:
@@ -202,6 +216,29 @@ class PrefixCounter:
         self.__reduce__()
 
 
+AnyCounter = PrefixCounter[float] | PrefixCounter[Floats]
+
+
+@overload
+def prefix_counter(
+    horizon: int,
+    privacy: Privacy,
+    lower: float = 0,
+    upper: float = 1,
+    **options: Unpack[CounterOptions],
+) -> PrefixCounter[float]: ...
+
+
+@overload
+def prefix_counter(
+    horizon: int,
+    privacy: Privacy,
+    lower: Sequence[float] | NDArray[Any],
+    upper: Sequence[float] | NDArray[Any],
+    **options: Unpack[CounterOptions],
+) -> PrefixCounter[Floats]: ...
+
+
 def prefix_counter(
     horizon: int,
     privacy: Privacy,
@@ -212,7 +249,7 @@ def prefix_counter(
     memory: str = "full",
     ledger: LedgerLike = None,
     p: float = 2.0,
-) -> PrefixCounter:
+) -> AnyCounter:
     """A private running sum of up to `horizon` events, released after every push.
 
     All answers together keep the promise for adding or removing one event (a person has at most
@@ -239,7 +276,7 @@ def prefix_counter(
     return start(plan, ledger)
 
 
-def start(plan: StreamPlan, ledger: LedgerLike = None) -> PrefixCounter:
+def start(plan: StreamPlan, ledger: LedgerLike = None) -> AnyCounter:
     """The counter of a plan; the ledger is charged here, before anything is pushed."""
     return run(StreamWork(plan), None, None, ledger)
 
@@ -265,6 +302,6 @@ class StreamWork:
         """How many events there may be."""
         return f"running sums of up to {plan.horizon} events"
 
-    def read(self, plan: StreamPlan, source: Engine, head: dict[str, Any] | None) -> PrefixCounter:
+    def read(self, plan: StreamPlan, source: Engine, head: dict[str, Any] | None) -> AnyCounter:
         """A counter of nothing yet."""
         return PrefixCounter(plan, source, 0, [0] * plan.noise.dim, head)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -20,6 +20,9 @@ from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class StreamPlan:
 
     statistic = "running sums"
     neighbors = Neighbors.ADD_REMOVE
-    alternatives = ()
+    alternatives: ClassVar[tuple[()]] = ()
 
     @property
     def contributions(self) -> int:
@@ -113,7 +116,7 @@ class StreamPlan:
 
         return plan_text(self)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The standard error after every push (needs the extra `plot`), a matplotlib Figure."""
         from muhat.stream.certifying import plan_figure
 

@@ -18,13 +18,13 @@ import os
 from pathlib import Path
 
 from muhat.errors import InvalidInput
-from muhat.stream.counter import PrefixCounter
+from muhat.stream.counter import AnyCounter, PrefixCounter
 from muhat.stream.state import create, locate, read, sync_folder
 
 
 def restore(
     path: str | os.PathLike[str], *, claims: str | os.PathLike[str] | None = None
-) -> PrefixCounter:
+) -> AnyCounter:
     """The counter that was saved, with the same sum and the same noise; works once.
 
     `claims` is the folder where restored states are noted, by default one of the user's own
