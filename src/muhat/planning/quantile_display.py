@@ -31,7 +31,8 @@ def plan_text(plan: QuantilePlan) -> str:
 def plan_html(plan: QuantilePlan) -> str:
     """A plan for a notebook."""
     facts = [": ".join(row) for row in plan_facts(plan)[1:]]
-    return page("Plan: private quantiles", plan_errors(plan), [*facts, *plan_notes(plan)])
+    title = f"Plan: {plan_facts(plan)[0][1]}"
+    return page(title, plan_errors(plan), [*facts, *plan_notes(plan)])
 
 
 def plan_facts(plan: QuantilePlan) -> list[list[str]]:
