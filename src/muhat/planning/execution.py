@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from muhat._words import SECRET_N
 from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.planning.answers import answer
+from muhat.planning.answers import Answer, answer
 from muhat.planning.plan import Plan
-from muhat.planning.run import COUNT_THEM, Columns, check_rows, chosen_columns, note_of
+from muhat.planning.run import COUNT_THEM, Columns, account_of, check_rows, chosen_columns, note_of
+from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
@@ -64,25 +65,30 @@ class SumsWork:
         if plan.n is not None and rows != plan.n:
             raise DataChanged("the number of rows changed between counting and reading.")
         found = answer(plan, plan.recipe.run(totals, rows))
-        return Release(
-            statistic=plan.statistic,
-            value=found.value,
-            columns=_names(plan, source),
-            mechanism=plan.mechanism,
-            privacy=plan.privacy,
-            neighbors=plan.neighbors,
-            n=plan.n,
-            contributions=plan.contributions,
-            domain=plan.domain,
-            noise=found.noise,
-            recorded=found.recorded,
-            squares=found.squares,
-            missing=plan.missing,
-            certificate=plan.certificate,
-            assumptions=plan.assumptions,
-            plan_digest=plan.digest,
-            ledger_head=head,
-        )
+        return released(plan, found, _names(plan, source), plan.certificate, head)
+
+
+def released(
+    plan: Plan,
+    found: Answer,
+    columns: tuple[str, ...],
+    certificate: Certificate | None,
+    head: dict[str, Any] | None,
+    *said: str,
+) -> Release:
+    """An answer, and what may be said about it."""
+    return Release(
+        statistic=plan.statistic,
+        value=found.value,
+        columns=columns,
+        domain=plan.domain,
+        noise=found.noise,
+        recorded=found.recorded,
+        squares=found.squares,
+        missing=plan.missing,
+        certificate=certificate,
+        **account_of(plan, head, *said),
+    )
 
 
 def _lattice_for(plan: Plan, source: Source) -> Lattice | None:

@@ -14,10 +14,10 @@ from muhat.domains import Box
 from muhat.domains.lattice import ColumnsLattice
 from muhat.errors import InvalidInput
 from muhat.planning.answers import answer
+from muhat.planning.execution import released
 from muhat.planning.plan import Plan
 from muhat.planning.run import Columns
 from muhat.release.group_release import GroupRelease
-from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data.categories import Cells
@@ -85,33 +85,14 @@ class GroupsWork:
         """One pass over the records of all groups."""
         assert self._lattice is not None
         sums = source.sums(self._lattice)
-        releases = []
-        for totals, count in zip(sums.total, sums.rows, strict=True):
-            found = answer(plan, plan.recipe.run(totals, count))
-            releases.append(
-                Release(
-                    statistic="mean",
-                    value=found.value,
-                    columns=source.columns,
-                    mechanism=plan.mechanism,
-                    privacy=plan.privacy,
-                    neighbors=plan.neighbors,
-                    n=None,
-                    contributions=plan.contributions,
-                    domain=plan.domain,
-                    noise=found.noise,
-                    recorded=found.recorded,
-                    squares=found.squares,
-                    missing=plan.missing,
-                    certificate=None,
-                    assumptions=(
-                        *plan.assumptions,
-                        f"records of no listed group of {self.by} are left out",
-                        "one promise covers all groups, since a record lies in one of them",
-                    ),
-                    plan_digest=plan.digest,
-                    ledger_head=head,
-                )
-            )
+        said = (
+            f"records of no listed group of {self.by} are left out",
+            "one promise covers all groups, since a record lies in one of them",
+        )
+        found = [
+            answer(plan, plan.recipe.run(totals, count))
+            for totals, count in zip(sums.total, sums.rows, strict=True)
+        ]
+        releases = (released(plan, each, source.columns, None, head, *said) for each in found)
         (categories,) = source.categories
         return GroupRelease(str(self.by), categories.labels, tuple(releases))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from muhat._words import Parameter, given_rows
 from muhat.errors import DataChanged, InvalidInput
 from muhat.planning.query_plan import QueryPlan
-from muhat.planning.run import Columns
+from muhat.planning.run import Columns, account_of
 from muhat.privacy import Neighbors
 from muhat.release.query_release import QueryRelease
 
@@ -135,14 +135,7 @@ class QueriesWork:
             missing=source.rules,
             recorded=None if weights is None else float(weights @ value),
             recorded_noise=None if weights is None else plan.recorded_noise,
-            mechanism=plan.mechanism,
-            privacy=plan.privacy,
-            neighbors=plan.neighbors,
-            n=plan.n,
-            contributions=plan.contributions,
             noise=plan.noise,
             certificate=plan.certificate,
-            assumptions=plan.assumptions,
-            plan_digest=plan.digest,
-            ledger_head=head,
+            **account_of(plan, head),
         )

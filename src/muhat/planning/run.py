@@ -116,6 +116,23 @@ def _charge(account: Ledger, plan: Payable, note: str) -> dict[str, Any]:
 COUNT_THEM = ("Leave ", Parameter("n"), " out to have the rows counted")
 
 
+def account_of(plan: Any, head: dict[str, Any] | None, *said: str) -> dict[str, Any]:
+    """What every release says of its plan: what was promised, for whom, by what, at which cost.
+
+    `said` are further assumptions of this release.
+    """
+    return {
+        "mechanism": plan.mechanism,
+        "privacy": plan.privacy,
+        "neighbors": plan.neighbors,
+        "n": plan.n,
+        "contributions": plan.contributions,
+        "assumptions": (*plan.assumptions, *said),
+        "plan_digest": plan.digest,
+        "ledger_head": head,
+    }
+
+
 def check_rows(n: int, source: Source, hint: Sentence = (*COUNT_THEM, ".")) -> None:
     """Compare a public n with the data; how far they are apart is not told."""
     if source.rows() != n:

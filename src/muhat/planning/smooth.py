@@ -26,7 +26,7 @@ from muhat.ledger import LedgerLike
 from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
-from muhat.planning.run import Columns, chosen_columns, note_of, run
+from muhat.planning.run import Columns, account_of, chosen_columns, note_of, run
 from muhat.planning.task import Task, assumptions
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -211,17 +211,10 @@ class SmoothWork:
             statistic=plan.statistic,
             value=np.array(value),
             columns=source.columns,
-            mechanism=plan.mechanism,
-            privacy=plan.privacy,
-            neighbors=plan.neighbors,
-            n=None,
-            contributions=plan.contributions,
             domain=plan.domain,
             noise=plan.spread,
             certificate=None,
-            assumptions=plan.assumptions,
-            plan_digest=plan.digest,
-            ledger_head=head,
+            **account_of(plan, head),
             bias=plan.bias,
             missing=plan.missing,
         )

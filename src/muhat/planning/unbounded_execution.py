@@ -12,7 +12,7 @@ import numpy as np
 from muhat.domains.reals import Reals
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.sums.ratio import Ratio
-from muhat.planning.run import Columns, check_rows, note_of
+from muhat.planning.run import Columns, account_of, check_rows, note_of
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.record_mean import BOTH, RecordMean, record_mean
 from muhat.release.recorded import Recorded
@@ -56,8 +56,7 @@ class RealsWork:
         """Learn where the records lie, in a few passes, and release their mean."""
         found = plan.method.run(source)
         averaged = None if found.part is None else found.part.averaged
-        lines = (*plan.assumptions, transcript(found))
-        return released(plan, source, found, head, lines, averaged)
+        return learnt(plan, source, found, head, averaged, transcript(found))
 
 
 def open_records(domain: Reals, data: Any, columns: Columns) -> Source:
@@ -68,30 +67,23 @@ def open_records(domain: Reals, data: Any, columns: Columns) -> Source:
     return open_source(data, column_names(columns), domain.dim)
 
 
-def released(
+def learnt(
     plan: RealsPlan | UnknownNumberPlan,
     source: Source,
     found: Learnt,
     head: dict[str, Any] | None,
-    assumptions: tuple[str, ...],
-    averaged: int | None = None,
+    averaged: int | None,
+    *said: str,
 ) -> Release:
     """What came out, as a release of the plan; of a part of the records, if n is secret."""
     return Release(
         statistic=plan.statistic,
         value=found.value,
         columns=source.columns,
-        mechanism=plan.mechanism,
-        privacy=plan.privacy,
-        neighbors=plan.neighbors,
-        n=plan.n,
-        contributions=plan.contributions,
         domain=found.ball,
         noise=found.noise,
         certificate=None,
-        assumptions=assumptions,
-        plan_digest=plan.digest,
-        ledger_head=head,
+        **account_of(plan, head, *said),
         bias=None if found.failure else _bias(plan, found),
         unshrunk=found.unshrunk,
         outside=_outside(found, plan.n if averaged is None else averaged),

@@ -239,10 +239,10 @@ class UnknownNumberWork:
 
     def read(self, plan: UnknownNumberPlan, source: Source, head: dict[str, Any] | None) -> Release:
         """Draw the part, and carry the plan for its number out."""
-        from muhat.planning.unbounded_execution import released
+        from muhat.planning.unbounded_execution import learnt
 
         found, averaged = plan.averaged(source)
-        return released(plan, source, found, head, plan.assumptions, averaged)
+        return learnt(plan, source, found, head, averaged)
 
 
 FOR_REALS = Parameter("domain", "for records in Reals", "with --magnitude")
