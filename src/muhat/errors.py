@@ -25,6 +25,11 @@ class MuhatError(Exception):
     ('n', 'must be at least 1', '0', 'Leave it out.')
     """
 
+    parameter: str | None
+    rule: str
+    value: str | None
+    hint: str | None
+
     def __init__(
         self,
         *rule: Part,
@@ -37,7 +42,7 @@ class MuhatError(Exception):
         self._hint = parts(hint)
         self.value = None if value is None else printable(value)[:LONGEST_VALUE]
         said = self.fields()
-        self.parameter, self.rule, self.hint = said["parameter"], said["rule"], said["hint"]
+        self.parameter, self.rule, self.hint = said["parameter"], written(rule), said["hint"]
         super().__init__(said["message"])
 
     def fields(self, word: Callable[[Parameter], str] = str) -> dict[str, str | None]:

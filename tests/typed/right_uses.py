@@ -63,6 +63,7 @@ unbounded = mh.plan_mean(domain=reals, n=4000, privacy=promise)
 typing.assert_type(unbounded, mh.UnboundedPlan)
 typing.assert_type(unbounded.n, int)
 typing.assert_type(unbounded.expected_error, None)
+typing.assert_type(unbounded.bias, None)
 typing.assert_type(unbounded.error_at(radius=2.0), float)
 low_bias = mh.plan_mean(domain=reals, n=4000, privacy=promise, moment=(2, 1.0), max_bias=0.1)
 typing.assert_type(low_bias, mh.LowBiasPlan)
@@ -131,6 +132,9 @@ typing.assert_type(queries.certificate, mh.Certificate)
 typing.assert_type(queries.release(np.arange(4)), mh.QueryRelease)
 typing.assert_type(mh.bounds.unbiased(ball, n=100, privacy=promise), tuple[mh.LowerBound, ...])
 typing.assert_type(mh.bounds.trilemma(n=100, epsilon=1.0), mh.bounds.Trilemma)
+typing.assert_type(
+    mh.research.combination_mse_bound(100, approximate, interval=(0, 1), moment=(4, 1.0)), float
+)
 protocol = mh.protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(1.0))
 typing.assert_type(protocol, mh.protocols.Protocol)
 typing.assert_type(protocol.client().randomize([0.5, 0.5]), bytes)
@@ -144,6 +148,13 @@ vectors = mh.stream.prefix_counter(10, promise, [0, 0], [1, 2])
 typing.assert_type(vectors, mh.stream.PrefixCounter[Floats])
 typing.assert_type(vectors.push([0.7, 0.1]), Floats)
 typing.assert_type(vectors.standard_error, Floats)
+
+# Errors.
+try:
+    mh.Ball(radius=-1.0, dim=2)
+except mh.InvalidInput as error:
+    typing.assert_type(error.parameter, str | None)
+    typing.assert_type(error.rule, str)
 
 
 def account(path: str) -> None:

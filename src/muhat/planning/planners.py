@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,12 +25,6 @@ from muhat.mechanisms.sums.recipe import Protection
 from muhat.planning.low_bias import LOW_BIAS_MECHANISMS, plan_low_bias_mean
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.planning.options import (
-    BoundedOptions,
-    LowBiasOptions,
-    RealsOptions,
-    UnboundedOptions,
-)
 from muhat.planning.plan import Plan
 from muhat.planning.reals_checks import check_low_bias, check_unbounded
 from muhat.planning.reals_rule import reals_rule
@@ -44,6 +38,14 @@ from muhat.planning.task import (
 from muhat.planning.unbounded import UnboundedPlan, plan_unbounded_mean
 from muhat.planning.unknown_number import UnknownNumberPlan, plan_for_unknown_number
 from muhat.privacy import Neighbors, Privacy, check_promise
+
+if TYPE_CHECKING:
+    from muhat.planning.options import (
+        BoundedOptions,
+        LowBiasOptions,
+        RealsOptions,
+        UnboundedOptions,
+    )
 
 
 @overload

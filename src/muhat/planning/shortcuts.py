@@ -15,7 +15,6 @@ from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, as_ledger
 from muhat.planning.execution import SumsWork
 from muhat.planning.low_bias_columns import by_column
-from muhat.planning.options import BoundedOptions, RealsOptions
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.reals_plan import RealsPlan
@@ -30,6 +29,7 @@ from muhat.release.release import Release
 if TYPE_CHECKING:
     from muhat.data import Source
     from muhat.data.categories import Cells
+    from muhat.planning.options import BoundedOptions, RealsOptions
 
 
 class Counted(enum.Enum):

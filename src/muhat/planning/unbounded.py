@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,8 @@ class UnboundedPlan(RealsPlan):
 
     expected_error = expected_error_method = standard_error = covariance = None
     """None: the radius of the records is secret. See `error_at`."""
-    certificate = bias = None
+    certificate = None
+    bias: ClassVar[None] = None
     """None: clipping biases the value, nobody knows how much, and bounds speak of unbiased ones."""
 
     def __post_init__(self) -> None:

@@ -74,8 +74,8 @@ class Walk:
     """
 
     def __init__(self, search: NoisySearch, target: Fraction, noise: list[int]) -> None:
-        self.left = 0
-        self.rounds_left = search.rounds
+        self.left: int = 0
+        self.rounds_left: int = search.rounds
         self._search = search
         self._last = search.cells - 1
         self._target = target
