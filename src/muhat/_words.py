@@ -65,6 +65,11 @@ def given_rows(n: int) -> Parameter:
     return Parameter("n", f"n = {n}", f"--n {n}")
 
 
+def example_of_reals(dim: int) -> Parameter:
+    """Records whose size alone is bounded."""
+    return Parameter("domain", f"mh.Reals(dim={dim}, magnitude=1e6)", "--magnitude 1e6")
+
+
 def parts(sentence: Sentence) -> tuple[Part, ...]:
     """A sentence as a tuple."""
     return sentence if isinstance(sentence, tuple) else (sentence,)

@@ -114,6 +114,22 @@ def test_fields_are_in_the_words_of_the_shell(folder):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "parameter", "value"),
+    [
+        (("--rho", "one"), "--rho", None),
+        (("--seed\x1b[2J", "1"), "--seed\\x1b[2J", None),
+        (("--rho", "1", "--project", "up\x1b[2J"), "--project", "'up\\x1b[2J'"),
+        (("--rho", "1", "--mechanism", "x"), "--mechanism", "'x'"),
+        (("--rho", "1", "--columns", "n_min,n_min"), "--columns", "'n_min' twice"),
+    ],
+)
+def test_flags_that_are_refused_are_named(folder, arguments, parameter, value):
+    said = told(run("mean", "d.csv", *BOUNDS, *arguments, "--json"))
+    assert (said["parameter"], said["value"], said["exit_code"]) == (parameter, value, 2)
+    assert all(text.isprintable() for text in said.values() if isinstance(text, str))
+
+
 @pytest.mark.parametrize("name", ["n_min", "weights", "contributions must", "n=None", "max_bias"])
 def test_a_column_keeps_its_name(folder, name):
     Path("named.csv").write_text(f"{name},other\n1,2\n")
@@ -141,6 +157,13 @@ def test_files_that_change_before_the_charge_cost_nothing_and_are_no_five(folder
     result = run("mean", "d.csv", *BOUNDS, *RHO, "--ledger", "budget.db", "--json")
     assert told(result)["error"] == "DataChanged"
     assert (result.exit_code, spent()) == (2, 0)
+
+
+def test_a_damaged_file_is_five_for_releases_alone(folder):
+    assert run("mean", "damaged.parquet", *BOUNDS, *RHO).exit_code == 5
+    assert run("check", "damaged.parquet").exit_code == 2
+    asked = ("--model", "local", *BOUNDS, "--epsilon", "1")
+    assert run("protocol", "simulate", "damaged.parquet", *asked).exit_code == 2
 
 
 def test_files_that_change_after_the_charge_are_five(folder, monkeypatch):

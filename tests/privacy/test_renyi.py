@@ -384,7 +384,7 @@ def test_the_command_line_takes_it_as_alpha_with_epsilon(tmp_path):
     run("ledger", "create", account, *order, "1", "--neighbors", "substitute")
     mean = ["mean", data, "--bounds", "age=16:90", "--ledger", account]
     assert "Private mean · (8, 0.6)-RDP · n = 500" in run(*mean, *order, "0.6")
-    assert "(8, 0.4)-RDP of (8, 1)-RDP is left" in run(*mean, *order, "0.6", code=2)
+    assert "(8, 0.4)-RDP of (8, 1)-RDP is left" in run(*mean, *order, "0.6", code=3)
     assert "(8, 0.6)-RDP" in run("ledger", "show", account)
     assert "--epsilon with --alpha" in run(*mean, "--alpha", "8", code=2)
     assert "alpha must be above 1" in run(*mean, "--alpha", "1", "--epsilon", "1", code=2)

@@ -259,7 +259,7 @@ def _norm(W: Workload, p: float, relation: Neighbors, floor: float | None) -> _N
     if floor is not None:
         floor = _check.real("floor", floor)
         if floor < 0:
-            raise InvalidInput(f"floor must be at least 0; got {floor:g}.")
+            raise InvalidInput("must be at least 0", parameter="floor", value=f"{floor:g}")
         return _Norm(floor, _simple_ceiling(W, p), False)
     from muhat.workloads.factorize import factorize
 

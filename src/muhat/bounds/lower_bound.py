@@ -51,13 +51,15 @@ class LowerBound:
         if self.value is not None:
             value = _check.real("value", self.value)
             if value < 0:
-                raise InvalidInput(f"value must be at least 0; got {value:g}.")
+                raise InvalidInput("must be at least 0", parameter="value", value=f"{value:g}")
             object.__setattr__(self, "value", value)
         _check.one_of("mechanisms", self.mechanisms, _MECHANISMS)
         _check.one_of("datasets", self.datasets, _DATASETS)
         _check.one_of("source", self.source, _SOURCES)
         if not self.theorem:
-            raise InvalidInput("theorem must name the theorem; got an empty string.")
+            raise InvalidInput(
+                "must name the theorem", parameter="theorem", value="an empty string"
+            )
         object.__setattr__(self, "assumptions", tuple(map(str, self.assumptions)))
 
     def sentence(self) -> str:

@@ -267,12 +267,14 @@ def _is_impossible(privacy: Privacy, bias: float, order: float) -> bool:
 def _promise(privacy: Privacy | None, epsilon: float | None, delta: float) -> Privacy:
     if privacy is None:
         if epsilon is None:
-            raise InvalidInput("epsilon must be given, or a promise as privacy=...; got neither.")
+            raise InvalidInput(
+                "must be given, or a promise as privacy=...", parameter="epsilon", value="neither"
+            )
         if _check.real("delta", delta) == 0:
             return PureDP(epsilon=epsilon)
         return ApproxDP(epsilon=epsilon, delta=delta)
     if epsilon is not None or delta:
-        raise InvalidInput("privacy must not be given together with epsilon or delta.")
+        raise InvalidInput("must not be given together with epsilon or delta", parameter="privacy")
     check_promise(privacy)
     return privacy
 
@@ -281,13 +283,17 @@ def _class_of(moment_order: float, scale: float, interval: float) -> tuple[float
     order = moment_order if moment_order == math.inf else _check.real("moment_order", moment_order)
     if not order > 1:
         raise InvalidInput(
-            f"moment_order must be greater than 1; got {order:g}. "
-            "With the first moment alone no mean can be estimated."
+            "must be greater than 1",
+            parameter="moment_order",
+            value=f"{order:g}",
+            hint="With the first moment alone no mean can be estimated.",
         )
     psi, length = _check.positive("scale", scale), _check.positive("interval", interval)
     if not 1e-150 < length / psi < 1e150:
         raise InvalidInput(
-            f"interval must be within 1e±150 of the scale; got {length / psi:g} of it."
+            "must be within 1e±150 of the scale",
+            parameter="interval",
+            value=f"{length / psi:g} of it",
         )
     return float(order), psi, length
 
@@ -295,7 +301,7 @@ def _class_of(moment_order: float, scale: float, interval: float) -> tuple[float
 def _bias(value: float) -> float:
     bias = _check.real("bias", value)
     if bias < 0:
-        raise InvalidInput(f"bias must be at least 0; got {bias:g}.")
+        raise InvalidInput("must be at least 0", parameter="bias", value=f"{bias:g}")
     return bias
 
 

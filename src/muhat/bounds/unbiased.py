@@ -185,5 +185,5 @@ def quotient(width: float, log_divergence: float) -> float:
 def _nonnegative(name: str, value: float) -> float:
     number = _check.real(name, value)
     if number < 0:
-        raise InvalidInput(f"{name} must be at least 0; got {number:g}.")
+        raise InvalidInput("must be at least 0", parameter=name, value=f"{number:g}")
     return number

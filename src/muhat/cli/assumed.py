@@ -62,13 +62,13 @@ def assumptions_from(
     }
     if scale is not None:
         if ":" not in scale:
-            raise InvalidInput(f"--scale must read LOW:HIGH; got {scale!r:.80}.")
+            raise InvalidInput("must read LOW:HIGH", parameter="--scale", value=f"{scale!r:.80}")
         given["scale"] = interval(scale, f"--scale {scale}")
     if moment:
         moments = [moment_from(text) for text in _of_columns("--moment", "2,SIZE", moment, where)]
         orders, sizes = zip(*moments, strict=True)
         if len({*orders}) > 1:
-            raise InvalidInput("--moment must have the same K for every column.")
+            raise InvalidInput("must have the same K for every column", parameter="--moment")
         given["moment"] = (orders[0], sizes[0] if len(sizes) == 1 else list(sizes))
     if max_bias:
         texts = _of_columns("--max-bias", "B", max_bias, where)
@@ -81,7 +81,9 @@ def moment_from(text: str) -> tuple[float, float]:
     """K,SIZE as numbers."""
     order, comma, size = text.partition(",")
     if not comma:
-        raise InvalidInput(f"--moment must read K,SIZE, for instance 2,15; got {text!r:.80}.")
+        raise InvalidInput(
+            "must read K,SIZE, for instance 2,15", parameter="--moment", value=f"{text!r:.80}"
+        )
     return number(order, text), number(size, text)
 
 
@@ -99,6 +101,6 @@ def _of_columns(option: str, form: str, texts: tuple[str, ...], where: Where) ->
     said = dict(text.rpartition("=")[::2] for text in texts)
     if names is None or {*said} != {*names} or len(said) != len(texts):
         raise InvalidInput(
-            f"{option} must be given once, or as COLUMN={form} once for each of --columns."
+            f"must be given once, or as COLUMN={form} once for each of --columns", parameter=option
         )
     return [said[name] for name in names]

@@ -73,7 +73,8 @@ class FriendlyGroup(click.Group):
             except click.UsageError as error:
                 said = joined(error.format_message().split("\n"))
                 if as_json:
-                    raise Refused("InvalidInput", _fields(said), MISTAKE, as_json) from None
+                    fields = _fields(said, _option(error))
+                    raise Refused("InvalidInput", fields, MISTAKE, as_json) from None
                 if said == error.format_message():
                     raise
                 raise click.UsageError(said, error.ctx) from None
@@ -107,8 +108,10 @@ def _exit_code(error: MuhatError, ctx: click.Context) -> int:
     if _charged(ctx):
         return AFTER_THE_CHARGE
     if isinstance(error, SourceFailed | DataChanged):
-        # Files may change while they are counted, which comes before the charge.
-        return MISTAKE if ctx.meta.get(ACCOUNT) else AFTER_THE_CHARGE
+        # Nothing is spent while rows are counted, nor by commands that release nothing. A release
+        # without an account is for its caller to count.
+        releases, account = ACCOUNT in ctx.meta, ctx.meta.get(ACCOUNT)
+        return AFTER_THE_CHARGE if releases and account is None else MISTAKE
     if isinstance(error, BudgetExceeded):
         return BUDGET_EXCEEDED
     return IMPOSSIBLE if isinstance(error, Impossible) else MISTAKE
@@ -119,5 +122,14 @@ def _charged(ctx: click.Context) -> bool:
     return account is not None and account.charged
 
 
-def _fields(message: str) -> dict[str, str | None]:
-    return {"message": message, "parameter": None, "rule": message, "value": None, "hint": None}
+def _option(error: click.UsageError) -> str | None:
+    """The flag that click complains about, if it is one."""
+    if isinstance(error, click.NoSuchOption):
+        return printable(error.option_name)
+    option = error.param if isinstance(error, click.BadParameter) else None
+    return option.opts[0] if isinstance(option, click.Option) else None
+
+
+def _fields(message: str, parameter: str | None = None) -> dict[str, str | None]:
+    told = {"message": message, "parameter": parameter, "rule": message}
+    return {**told, "value": None, "hint": None}

@@ -108,7 +108,7 @@ def plan(as_json: bool, picture: str | None, **options: Any) -> None:
 
 def _draw(planned: Plan, picture: str) -> None:
     if not picture.lower().endswith((".svg", ".png", ".pdf")):
-        raise InvalidInput("--plot must name an .svg, .png or .pdf file.")
+        raise InvalidInput("must name an .svg, .png or .pdf file", parameter="--plot")
     try:
         planned.plot().savefig(picture, dpi=150)
     except OSError:

@@ -174,7 +174,7 @@ def named_interval(option: str, text: str) -> tuple[str, Interval]:
     """COLUMN=LOW:HIGH."""
     name, equals, ends = text.rpartition("=")
     if not (name.strip() and equals and ":" in ends):
-        raise InvalidInput(f"{option} must read COLUMN=LOW:HIGH; got {text!r:.80}.")
+        raise InvalidInput("must read COLUMN=LOW:HIGH", parameter=option, value=f"{text!r:.80}")
     return name.strip(), interval(ends, text)
 
 

@@ -18,7 +18,9 @@ def targets_from(texts: tuple[str, ...], columns: list[str] | None) -> Targets:
         name, equals, ends = text.rpartition("=")
         if ":" not in ends or (equals and not name.strip()):
             raise InvalidInput(
-                f"--project must read LOW:HIGH or COLUMN=LOW:HIGH; got {text!r:.80}."
+                "must read LOW:HIGH or COLUMN=LOW:HIGH",
+                parameter="--project",
+                value=f"{text!r:.80}",
             )
         key = name.strip() if equals else None
         if key in targets:

@@ -281,5 +281,5 @@ def _numbers(record: str) -> list[float]:
             values = []
             break
     if not values:
-        raise InvalidInput("--record must be numbers with commas between them.")
+        raise InvalidInput("must be numbers with commas between them", parameter="--record")
     return values

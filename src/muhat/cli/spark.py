@@ -208,7 +208,7 @@ def _session(master: str | None, conf: tuple[str, ...]) -> Iterator[Any]:
     for setting in conf:
         key, equals, value = setting.partition("=")
         if not (key and equals):
-            raise InvalidInput(f"--conf must read KEY=VALUE; got {setting!r:.80}.")
+            raise InvalidInput("must read KEY=VALUE", parameter="--conf", value=f"{setting!r:.80}")
         settings[key] = value
     try:
         from pyspark.sql import SparkSession

@@ -83,8 +83,9 @@ def _reals(texts: tuple[str, ...], columns: list[str] | None, dim: int | None) -
         name, equals, reach = (part.strip() for part in text.rpartition("="))
         if not (name and equals) or name in sizes:
             raise InvalidInput(
-                "--magnitude must be one number, or read COLUMN=M once for each column; "
-                f"got {text!r:.80}."
+                "must be one number, or read COLUMN=M once for each column",
+                parameter="--magnitude",
+                value=f"{text!r:.80}",
             )
         sizes[name] = _check.positive(f"magnitude of {name}", number(reach, text))
     names = list(sizes) if columns is None else columns

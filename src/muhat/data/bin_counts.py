@@ -59,7 +59,9 @@ class BinGrid:
         """Bins of this width."""
         size = _check.positive("width", width)
         if not 1 / _LARGEST_WIDTH <= size <= _LARGEST_WIDTH:
-            raise InvalidInput(f"width must lie between 1e-200 and 1e200; got {size:g}.")
+            raise InvalidInput(
+                "must lie between 1e-200 and 1e200", parameter="width", value=f"{size:g}"
+            )
         fraction, exponent = math.frexp(size)
         return cls(exponent - STEP_BITS - 1, math.ceil(fraction * 2 ** (STEP_BITS + 1)))
 

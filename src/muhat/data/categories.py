@@ -129,11 +129,12 @@ def categories_of(columns: Mapping[Any, Any], *, missing: str = OTHER) -> tuple[
     """
     if not isinstance(columns, Mapping):
         raise InvalidInput(
-            "categories must be a dict from a column to its cells, as "
-            f'{{"sex": ["f", "m"]}}; got {type(columns).__name__}.'
+            'must be a dict from a column to its cells, as {"sex": ["f", "m"]}',
+            parameter="categories",
+            value=type(columns).__name__,
         )
     if not columns:
-        raise InvalidInput("categories must have at least one column.")
+        raise InvalidInput("must have at least one column", parameter="categories")
     return tuple(_categories(name, cells, missing) for name, cells in columns.items())
 
 
@@ -179,7 +180,7 @@ def _name(name: object) -> str | int:
     if isinstance(name, str | tuple):
         return str(name)
     raise InvalidInput(
-        f"categories must name columns by text or by number; got {type(name).__name__}."
+        "must name columns by text or by number", parameter="categories", value=type(name).__name__
     )
 
 

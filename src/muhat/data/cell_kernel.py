@@ -149,7 +149,7 @@ def checked_sets(shape: Sequence[int], sets: Iterable[Iterable[int]]) -> tuple[A
             raise InvalidInput(f"a set must have at most {_MOST_AXES} axes, each once; got {axes}.")
         found.append(axes)
     if not found or len({frozenset(axes) for axes in found}) < len(found):
-        raise InvalidInput("sets must hold at least one set of axes, and none twice.")
+        raise InvalidInput("must hold at least one set of axes, and none twice", parameter="sets")
     writable("the tables", sum(math.prod(shape[axis] for axis in axes) for axes in found))
     return tuple(found)
 

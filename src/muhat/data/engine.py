@@ -82,9 +82,13 @@ def require_here(source: Source) -> PartitionedSource:
     """Refuse a source whose records are elsewhere: they are never fetched."""
     if not isinstance(source, PartitionedSource):
         raise InvalidInput(
-            "data must be on this machine for this: it needs all records at once, and those of a "
-            "cluster are never fetched. Write them to a file and pass its path; some mechanisms "
-            "can do with numbered rows: spark_data(frame, materialize=path)."
+            "must be on this machine for this: it needs all records at once, and those of a "
+            "cluster are never fetched",
+            parameter="data",
+            hint=(
+                "Write them to a file and pass its path; some mechanisms can do with numbered "
+                "rows: spark_data(frame, materialize=path)."
+            ),
         )
     return source
 

@@ -49,7 +49,7 @@ def csv_data(paths: AnyPath | Sequence[AnyPath], *, delimiter: str = ",") -> Fil
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else paths
     if not isinstance(listed, list | tuple) or not listed:
-        raise InvalidInput("paths must be a path, a glob or a list of paths.")
+        raise InvalidInput("must be a path, a glob or a list of paths", parameter="paths")
     return FileData(paths, delimiter_from("delimiter", delimiter))
 
 
@@ -58,8 +58,10 @@ def delimiter_from(name: str, given: str) -> str:
     typed = {"tab": "\t", "\\t": "\t"}.get(given, given) if isinstance(given, str) else ""
     if len(typed) != 1 or not typed.isascii() or typed in '\0"\r\n':
         raise InvalidInput(
-            f"{name} must be one ASCII character that is neither a quote nor a line break, "
-            f"for instance a comma, a semicolon or a tab; got {given!r:.40}."
+            "must be one ASCII character that is neither a quote nor a line break, for "
+            "instance a comma, a semicolon or a tab",
+            parameter=name,
+            value=f"{given!r:.40}",
         )
     return typed
 
@@ -218,7 +220,7 @@ def _path(given: AnyPath, name: str) -> Path:
     with suppress(TypeError):
         text = os.fspath(given)
     if not isinstance(text, str):
-        raise InvalidInput(f"{name} must be a path of text, not of bytes or anything else.")
+        raise InvalidInput("must be a path of text, not of bytes or anything else", parameter=name)
     # A home that nobody has is left as it is, and found not to exist.
     with suppress(RuntimeError, ValueError):
         return Path(text).expanduser()

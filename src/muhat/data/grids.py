@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
 
@@ -61,7 +62,12 @@ class UniformGrid:
         for name in ("lower", "upper"):
             object.__setattr__(self, name, _check.real(name, getattr(self, name)))
         if not self.lower < self.upper:
-            raise InvalidInput(f"lower must be below upper; got {self.lower:g} and {self.upper:g}.")
+            raise InvalidInput(
+                "must be below ",
+                Parameter("upper"),
+                parameter="lower",
+                value=f"{self.lower:g} and {self.upper:g}",
+            )
         if not math.isfinite(self.upper - self.lower):
             raise InvalidInput("lower and upper must not be further apart than the largest float.")
         object.__setattr__(self, "step", _check.positive("resolution", self.step))
@@ -143,9 +149,9 @@ class GeometricGrid:
         for name in ("smallest", "largest", "ratio"):
             object.__setattr__(self, name, _check.positive(name, getattr(self, name)))
         if self.smallest > self.largest:
-            raise InvalidInput("smallest must not be above largest.")
+            raise InvalidInput("must not be above largest", parameter="smallest")
         if self.ratio <= 1 + 1e-7:
-            raise InvalidInput(f"ratio must be well above 1; got {self.ratio!r}.")
+            raise InvalidInput("must be well above 1", parameter="ratio", value=repr(self.ratio))
 
     @cached_property
     def edges(self) -> Floats:

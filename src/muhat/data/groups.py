@@ -125,15 +125,20 @@ def open_groups(
     """
     values, groups = column_names(columns), column_names(by)
     if values is None or groups is None:
-        raise InvalidInput("columns must be named when there are groups, and so must by.")
+        raise InvalidInput(
+            "must be named when there are groups, and so must by", parameter="columns"
+        )
     if len(groups) != len(categories):
         raise InvalidInput(
-            f"by must have as many columns as have categories: got {len(groups)} columns and "
-            f"{len(categories)} categories."
+            f"must have as many columns as have categories: got {len(groups)} columns and "
+            f"{len(categories)} categories",
+            parameter="by",
         )
     shared = [name for name in groups if name in values]
     if shared:
-        raise InvalidInput(f"by must not be one of the columns averaged; got {shared[0]!r:.80}.")
+        raise InvalidInput(
+            "must not be one of the columns averaged", parameter="by", value=f"{shared[0]!r:.80}"
+        )
     coders = [Coder(each) for each in categories]
     both = column_names([*values, *groups])
     total = None if dim is None else dim + len(coders)

@@ -56,7 +56,7 @@ def split_rows(source: Source, first: int) -> Halves:
     rows = source.rows()
     first = _check.count("first", first)
     if first >= rows:
-        raise InvalidInput("first must leave at least one row for the second half.")
+        raise InvalidInput("must leave at least one row for the second half", parameter="first")
     if isinstance(source, Splits):
         return Halves(*source.split(first))
     assert isinstance(source, PartitionedSource)
@@ -80,9 +80,12 @@ def require_stable_order(source: Source) -> None:
 
     if not isinstance(source, MemorySource | FilesSource | Splits):
         raise InvalidInput(
-            "data must have rows in a fixed order, to be split in two: an array, a table or files. "
-            "A stream may change its order between two passes: read it into a table first. The "
-            "rows of a Spark frame need a number: spark_data(frame, materialize=path)."
+            "must have rows in a fixed order, to be split in two: an array, a table or files",
+            parameter="data",
+            hint=(
+                "A stream may change its order between two passes: read it into a table first. "
+                "The rows of a Spark frame need a number: spark_data(frame, materialize=path)."
+            ),
         )
 
 

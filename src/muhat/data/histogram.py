@@ -83,8 +83,9 @@ def open_cells(data: Any, columns: object, categories: Sequence[Categories]) -> 
         chosen = _named_by(data, categories)
     if len(chosen) != len(categories):
         raise InvalidInput(
-            f"columns must be as many as have categories: got {len(chosen)} columns and "
-            f"{len(categories)} categories."
+            f"must be as many as have categories: got {len(chosen)} columns and "
+            f"{len(categories)} categories",
+            parameter="columns",
         )
     coders = [Coder(each) for each in categories]
     return CellSource(open_source(data, chosen, len(chosen), coders=coders), coders)
@@ -131,5 +132,5 @@ def _named_by(data: Any, categories: Sequence[Categories]) -> tuple[str, ...] | 
             return tuple(range(width))
     chosen: Columns = column_names(texts or numbers)
     if chosen is None or len(chosen) != len(names):
-        raise InvalidInput("categories must name columns all by text or all by number.")
+        raise InvalidInput("must name columns all by text or all by number", parameter="categories")
     return chosen

@@ -135,5 +135,7 @@ def _bounds(name: str, bounds: Sequence[float] | None, dim: int) -> list[float |
     if bounds is None:
         return [None] * dim
     if len(bounds) != dim:
-        raise InvalidInput(f"{name} must have one bound a column: {dim}; got {len(bounds)}.")
+        raise InvalidInput(
+            f"must have one bound a column: {dim}", parameter=name, value=str(len(bounds))
+        )
     return [float(bound) for bound in bounds]

@@ -28,7 +28,7 @@ class JsonLinesFile(TextFile):
     def __init__(self, path: Path, compression: str | None, columns: Columns) -> None:
         super().__init__(path, compression, None)
         if columns is None:
-            raise InvalidInput("columns must be named: JSON lines have no header.")
+            raise InvalidInput("must be named: JSON lines have no header", parameter="columns")
         self.fields = [Field(str(name), "text", 1, is_text=True) for name in columns]
 
     def parser(self, positions: Sequence[int], coders: Coders) -> _Parser:

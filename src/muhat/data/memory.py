@@ -98,7 +98,9 @@ def open_array(
         require_dim(len(chosen), dim)
         names, read = tuple(map(str, chosen)), _reader(array, chosen, coders)
     else:
-        raise InvalidInput(f"data must have one or two dimensions; got {array.ndim}.")
+        raise InvalidInput(
+            "must have one or two dimensions", parameter="data", value=str(array.ndim)
+        )
     types = (str(array.dtype),) * len(names)
     return MemorySource(names, types, lambda: len(data), read)
 
@@ -108,7 +110,7 @@ def open_mapping(
 ) -> Source:
     """A dict of columns: numpy arrays, or lists of numbers (with a coder: of anything)."""
     if not data:
-        raise InvalidInput("data must have at least one column.")
+        raise InvalidInput("must have at least one column", parameter="data")
     fields = []
     for name, values in data.items():
         where = f"column {str(name)!r:.80}"
@@ -120,7 +122,7 @@ def open_mapping(
             raise InvalidInput(f"{where} must be a 1-D numpy array or a list.")
     columns_given = list(data.values())
     if len({len(values) for values in columns_given}) > 1:
-        raise InvalidInput("data must have columns of one length.")
+        raise InvalidInput("must have columns of one length", parameter="data")
     selection = select(fields, columns, dim, coders=coders)
     chosen = [columns_given[position] for position in selection.positions]
     readers = [
@@ -159,7 +161,9 @@ def open_list(
 def _unmasked(array: NDArray[Any], name: str) -> NDArray[Any]:
     """The array without what a subclass adds to it."""
     if isinstance(array, np.ma.MaskedArray):
-        raise InvalidInput(f"{name} must not be a masked array. Fill it: .filled(numpy.nan).")
+        raise InvalidInput(
+            "must not be a masked array", parameter=name, hint="Fill it: .filled(numpy.nan)."
+        )
     return np.asarray(array)
 
 
@@ -214,13 +218,15 @@ def _positions(columns: Columns, width: int | None) -> list[int]:
     """Columns of an array: whole numbers from 0 on."""
     if columns is None:
         if not width:
-            raise InvalidInput("data must have at least one column.")
+            raise InvalidInput("must have at least one column", parameter="data")
         return list(range(width))
     if any(isinstance(column, str) for column in columns):
         raise InvalidInput("columns must be numbers for an array, which has no names: 0, 1, …")
     chosen = [_check.count("columns", column, least=0) for column in columns]
     if width is not None and max(chosen) >= width:
-        raise InvalidInput(f"columns must be below {width}, the number of columns of the array.")
+        raise InvalidInput(
+            f"must be below {width}, the number of columns of the array", parameter="columns"
+        )
     return chosen
 
 

@@ -66,19 +66,25 @@ def column_names(columns: object) -> Columns:
     given = None if isinstance(columns, bytes | bytearray | Mapping | Set) else _listed(columns)
     if given is None:
         raise InvalidInput(
-            f"columns must be a list of names or of numbers; got {type(columns).__name__}."
+            "must be a list of names or of numbers",
+            parameter="columns",
+            value=type(columns).__name__,
         )
     if not given:
-        raise InvalidInput("columns must have at least one name or number.")
+        raise InvalidInput("must have at least one name or number", parameter="columns")
     # A tuple is how pandas names a column that has several levels.
     texts = tuple(str(column) for column in given if isinstance(column, str | tuple))
     numbers = tuple(int(column) for column in given if _is_whole(column))
     if len(given) not in (len(texts), len(numbers)):
-        raise InvalidInput("columns must be nothing but names (text) or nothing but whole numbers.")
+        raise InvalidInput(
+            "must be nothing but names (text) or nothing but whole numbers", parameter="columns"
+        )
     names: tuple[str, ...] | tuple[int, ...] = texts if texts else numbers
     for name, times in Counter[str | int](names).items():
         if times > 1:
-            raise InvalidInput(f"columns must not repeat a column; got {name!r:.80} twice.")
+            raise InvalidInput(
+                "must not repeat a column", parameter="columns", value=f"{name!r:.80} twice"
+            )
     return names
 
 
@@ -100,15 +106,18 @@ def select(
     if columns is None:
         if not names_are_public and dim is not None:
             raise InvalidInput(
-                "columns must be named: the first line of the file looks like data. "
-                "A CSV file must begin with a header."
+                "must be named: the first line of the file looks like data",
+                parameter="columns",
+                hint="A CSV file must begin with a header.",
             )
         positions = [index for index, field in enumerate(fields) if field.width]
         found = sum(fields[index].width for index in positions)
         if dim is not None and found != dim:
             raise InvalidInput(
-                f"columns must be named: the data have {_numeric(found)} and the domain "
-                f"has dimension {dim}. The columns are {_shown(names)}."
+                f"must be named: the data have {_numeric(found)} and the domain has dimension "
+                f"{dim}",
+                parameter="columns",
+                hint=f"The columns are {_shown(names)}.",
             )
         return _selection(fields, positions, coders_for(positions, ()))
     positions = [_position(str(name), names, names_are_public) for name in columns]
@@ -131,8 +140,9 @@ def require_dim(given: int, dim: int | None) -> None:
     """Refuse a number of coordinates that is not the domain's; nothing is ever broadcast."""
     if dim is not None and given != dim:
         raise InvalidInput(
-            f"columns must be as many as the domain has dimensions: "
-            f"got {given} for a domain of dimension {dim}."
+            f"must be as many as the domain has dimensions: got {given} for a domain of "
+            f"dimension {dim}",
+            parameter="columns",
         )
 
 

@@ -77,14 +77,15 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
         return tables.open_polars(data, columns, dim, coders)
     if any(hasattr(data, name) for name in ("__next__", "read_next_batch", "read")):
         raise InvalidInput(
-            f"data must be readable more than once; a {kind} is not. "
-            "Read it into a table, or pass the path of the file."
+            f"must be readable more than once; a {kind} is not",
+            parameter="data",
+            hint="Read it into a table, or pass the path of the file.",
         )
     if library == "pyarrow" and tables.is_arrow(data):
         return tables.open_arrow(data, columns, dim, coders)
     if hasattr(data, "__arrow_c_stream__"):
         return tables.open_stream(data, columns, dim, coders)
-    raise InvalidInput(f"data must be {_ACCEPTED}; got {kind}.")
+    raise InvalidInput(f"must be {_ACCEPTED}", parameter="data", value=kind)
 
 
 def _open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders) -> Source:
@@ -92,8 +93,10 @@ def _open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders) ->
 
     if not isinstance(data, SparkData) and not is_spark(data):
         raise InvalidInput(
-            f"data must be a Spark DataFrame; got {type(data).__module__}.{type(data).__name__}. "
-            "A pandas-on-Spark frame has .to_spark()."
+            "must be a Spark DataFrame",
+            parameter="data",
+            value=f"{type(data).__module__}.{type(data).__name__}",
+            hint="A pandas-on-Spark frame has .to_spark().",
         )
     return open_spark(data, columns, dim, coders)
 

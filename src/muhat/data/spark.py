@@ -57,13 +57,15 @@ def spark_data(frame: Any, *, materialize: str | os.PathLike[str] | None = None)
     the records, so keep it as safe as they are, and delete it when it is not needed any more.
     """
     if not is_spark(frame):
-        raise InvalidInput(f"frame must be a Spark DataFrame; got {type(frame).__name__}.")
+        raise InvalidInput(
+            "must be a Spark DataFrame", parameter="frame", value=type(frame).__name__
+        )
     if materialize is None:
         return SparkData(frame)
     require_running(frame.sparkSession)
     path = os.fspath(materialize) if isinstance(materialize, str | os.PathLike) else ""
     if not isinstance(path, str) or not path.strip():
-        raise InvalidInput("materialize must be a path of text.")
+        raise InvalidInput("must be a path of text", parameter="materialize")
     return SparkData(frame, numbered(frame, path))
 
 

@@ -40,15 +40,17 @@ def require_same_rows(frame: Any) -> None:
     """InvalidInput for a frame that is streaming, or whose rows may differ between two passes."""
     if frame.isStreaming:
         raise InvalidInput(
-            "data must not be a stream: it never ends, and a pass could not be repeated. Write a "
-            "batch of it to a table first."
+            "must not be a stream: it never ends, and a pass could not be repeated",
+            parameter="data",
+            hint="Write a batch of it to a table first.",
         )
     analysed, optimised = _plans(frame)
     reason = reason_in(analysed, optimised) or _reason_within(frame) or _reason_set(frame, analysed)
     if reason is not None:
         raise InvalidInput(
-            f"data must be the same rows in every pass, and this frame has {reason}. Write its "
-            "rows down once: spark_data(frame, materialize=path)."
+            f"must be the same rows in every pass, and this frame has {reason}",
+            parameter="data",
+            hint="Write its rows down once: spark_data(frame, materialize=path).",
         )
 
 

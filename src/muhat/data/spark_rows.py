@@ -63,7 +63,7 @@ def numbered(frame: Any, path: str) -> Numbered:
 
 def _written(frame: Any, path: str) -> Numbered | None:
     if frame.isStreaming:
-        raise InvalidInput("data must not be a stream: it never ends.")
+        raise InvalidInput("must not be a stream: it never ends", parameter="data")
     if ROW_NUMBER in map(str.lower, frame.columns):
         raise InvalidInput(f"the frame has a column {ROW_NUMBER!r} already: rename it.")
     rows = frame.selectExpr("*", f"monotonically_increasing_id() AS {ROW_NUMBER}")

@@ -87,7 +87,7 @@ def open_pandas(data: Any, columns: Columns, dim: int | None, coders: Coders = (
 def open_polars(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
     """A polars DataFrame or Series; numeric columns are shared with Arrow, not copied."""
     if hasattr(data, "collect"):
-        raise InvalidInput("data must not be lazy: collect it first, data.collect().")
+        raise InvalidInput("must not be lazy: collect it first, data.collect()", parameter="data")
     frame = data if hasattr(data, "columns") else data.to_frame()
     fields = [_polars_field(series) for series in frame.head(0)]
     selection = select(fields, columns, dim, coders=coders)
@@ -110,7 +110,9 @@ class StreamSource(PartitionedSource):
         # A one-shot reader would fail or come back empty the second time: ask twice now.
         schema = self._reader().schema
         if not self._reader().schema.equals(schema):
-            raise InvalidInput("data must offer the same columns every time it is read.")
+            raise InvalidInput(
+                "must offer the same columns every time it is read", parameter="data"
+            )
         selection = select(fields_of(schema), columns, dim, coders=coders)
         self.columns, self.types = selection.columns, selection.types
         self.complete = selection.complete
@@ -156,8 +158,9 @@ class StreamSource(PartitionedSource):
             reader = None
         if reader is None:
             raise InvalidInput(
-                "data must be readable more than once: this object did not offer an Arrow stream "
-                "again. Read it into a table or a file first."
+                "must be readable more than once: this object did not offer an Arrow stream again",
+                parameter="data",
+                hint="Read it into a table or a file first.",
             )
         return reader
 

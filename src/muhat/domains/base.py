@@ -183,11 +183,13 @@ def vector(name: str, value: Any, *, dim: int | None = None) -> Vector:
     array = numbers(name, value, least_axes=1)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(
-            f"{name} must be a list of numbers, one a column; got shape {array.shape}."
+            "must be a list of numbers, one a column", parameter=name, value=f"shape {array.shape}"
         )
     _check_sizes(name, array)
     if dim is not None and array.size != dim:
-        raise InvalidInput(f"{name} must have {dim} entries, one a coordinate; got {array.size}.")
+        raise InvalidInput(
+            f"must have {dim} entries, one a coordinate", parameter=name, value=str(array.size)
+        )
     array.flags.writeable = False
     return array
 
@@ -196,10 +198,12 @@ def matrix(name: str, value: Any, meaning: str, *, columns: int | None = None) -
     """A read-only finite matrix of public numbers, or InvalidInput that says what it means."""
     array = numbers(name, value, least_axes=0)
     if array.ndim != 2 or array.size == 0:
-        raise InvalidInput(f"{name} must have shape {meaning}; got {array.shape}.")
+        raise InvalidInput(f"must have shape {meaning}", parameter=name, value=str(array.shape))
     if columns is not None and array.shape[1] != columns:
         raise InvalidInput(
-            f"{name} must have shape {meaning} with {columns} columns; got {array.shape}."
+            f"must have shape {meaning} with {columns} columns",
+            parameter=name,
+            value=str(array.shape),
         )
     _check_sizes(name, array)
     array.flags.writeable = False
@@ -216,14 +220,16 @@ def numbers(name: str, value: Any, *, least_axes: int) -> Matrix:
         # Adding 0.0 turns −0.0 into 0.0, so that equal sets have equal descriptions.
         return np.array(array, dtype=np.float64, ndmin=least_axes, order="C") + 0.0
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be numbers; got {type(value).__name__}.") from None
+        raise InvalidInput("must be numbers", parameter=name, value=type(value).__name__) from None
 
 
 def _check_sizes(name: str, array: Matrix) -> None:
     if not np.isfinite(array).all():
-        raise InvalidInput(f"{name} must be finite.")
+        raise InvalidInput("must be finite", parameter=name)
     if np.abs(array).max() > 1e150:
-        raise InvalidInput(f"{name} must not exceed 1e150; measure the column in another unit.")
+        raise InvalidInput(
+            "must not exceed 1e150; measure the column in another unit", parameter=name
+        )
 
 
 def check_scale(half_widths: Vector, *, flat: bool = False) -> None:
@@ -254,9 +260,13 @@ def rows(points: ArrayLike, dim: int) -> Matrix:
     try:
         array = np.asarray(points, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"points must be numbers; got {type(points).__name__}.") from None
+        raise InvalidInput(
+            "must be numbers", parameter="points", value=type(points).__name__
+        ) from None
     if array.ndim not in (1, 2) or array.shape[-1] != dim:
-        raise InvalidInput(f"points must have shape ({dim},) or (n, {dim}); got {array.shape}.")
+        raise InvalidInput(
+            f"must have shape ({dim},) or (n, {dim})", parameter="points", value=str(array.shape)
+        )
     return array
 
 

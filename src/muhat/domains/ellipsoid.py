@@ -58,16 +58,18 @@ class Ellipsoid(Domain):
             array.ndim == 1 or (array.ndim == 2 and array.shape[0] == array.shape[1])
         ):
             raise InvalidInput(
-                f"matrix must be square, or the vector of its diagonal; got shape {array.shape}."
+                "must be square, or the vector of its diagonal",
+                parameter="matrix",
+                value=f"shape {array.shape}",
             )
         if not np.isfinite(array).all():
-            raise InvalidInput("matrix must be finite.")
+            raise InvalidInput("must be finite", parameter="matrix")
         diagonal = array if array.ndim == 1 else np.diag(array).copy()
         dense = array.ndim == 2 and np.count_nonzero(array) > np.count_nonzero(diagonal)
         if not (diagonal > 0).all():
             raise InvalidInput(
-                "matrix must be positive definite: an ellipsoid has a positive length "
-                "in every direction."
+                "must be positive definite: an ellipsoid has a positive length in every direction",
+                parameter="matrix",
             )
         if dense:
             self._factorise(array)
@@ -83,14 +85,14 @@ class Ellipsoid(Domain):
 
     def _factorise(self, array: Matrix) -> None:
         if not np.allclose(array, array.T, rtol=1e-12, atol=0):
-            raise InvalidInput("matrix must be symmetric.")
+            raise InvalidInput("must be symmetric", parameter="matrix")
         try:
             factor = np.linalg.cholesky(array)
             inverse = np.tril(np.linalg.solve(factor, np.eye(len(array))))
         except np.linalg.LinAlgError:
             raise InvalidInput(
-                "matrix must be positive definite: an ellipsoid has a positive length "
-                "in every direction."
+                "must be positive definite: an ellipsoid has a positive length in every direction",
+                parameter="matrix",
             ) from None
         # A pivot this small is what rounding leaves of 0: the matrix may well be singular.
         is_noise = np.diag(factor) ** 2 <= 1e-15 * len(array) * np.diag(array)

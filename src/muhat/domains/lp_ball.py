@@ -58,7 +58,7 @@ class LpBall(Domain):
         r = _check.positive("radius", radius)
         scales = vector("scale", np.ones(size) if scale is None else scale, dim=size)
         if not (scales > 0).all():
-            raise InvalidInput("scale must be greater than 0 in every coordinate.")
+            raise InvalidInput("must be greater than 0 in every coordinate", parameter="scale")
         with np.errstate(over="ignore", under="ignore"):
             half_widths = np.asarray(r * scales)
         check_scale(half_widths)

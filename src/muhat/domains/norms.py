@@ -17,10 +17,13 @@ def ball_order(value: object) -> float:
     try:
         p = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"p must be a number; got {type(value).__name__}.") from None
+        raise InvalidInput("must be a number", parameter="p", value=type(value).__name__) from None
     if isinstance(value, bool) or not p >= 1:
         raise InvalidInput(
-            f"p must be at least 1 (1, 2, ... or inf); got {p:g}. Below 1 the ball is not convex."
+            "must be at least 1 (1, 2, ... or inf)",
+            parameter="p",
+            value=f"{p:g}",
+            hint="Below 1 the ball is not convex.",
         )
     return p
 

@@ -39,8 +39,10 @@ class Reals:
         size = None if magnitude is None else _check.positive("magnitude", magnitude)
         if size is not None and not 1 / LARGEST_MAGNITUDE <= size <= LARGEST_MAGNITUDE:
             raise InvalidInput(
-                f"magnitude must lie between 1e-100 and 1e100; got {size:g}. "
-                "Measure the columns in another unit."
+                "must lie between 1e-100 and 1e100",
+                parameter="magnitude",
+                value=f"{size:g}",
+                hint="Measure the columns in another unit.",
             )
         object.__setattr__(self, "magnitude", size)
 

@@ -54,7 +54,7 @@ class SchattenBall(Domain):
         center: ArrayLike | None = None,
     ) -> None:
         if not isinstance(shape, tuple | list) or len(shape) != 2:
-            raise InvalidInput(f"shape must be (rows, columns); got {shape!r:.40}.")
+            raise InvalidInput("must be (rows, columns)", parameter="shape", value=f"{shape!r:.40}")
         height, breadth = (_check.count("shape", side) for side in shape)
         size = dimension(height * breadth)
         r = _check.positive("radius", radius)

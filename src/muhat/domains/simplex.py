@@ -41,7 +41,7 @@ class Simplex(Domain):
     def __init__(self, dim: int, origin: bool = False) -> None:
         size = dimension(dim)
         if not isinstance(origin, bool | np.bool_):
-            raise InvalidInput(f"origin must be True or False; got {origin!r:.40}.")
+            raise InvalidInput("must be True or False", parameter="origin", value=f"{origin!r:.40}")
         self._set(
             origin=bool(origin),
             center=np.full(size, 1 / (size + bool(origin))),

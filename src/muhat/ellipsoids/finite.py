@@ -212,8 +212,9 @@ def check_tolerance(tol: object) -> float:
     number = _check.positive("tol", tol)
     if number <= LEAST_TOLERANCE:
         raise InvalidInput(
-            f"tol must be greater than {LEAST_TOLERANCE:g}, less cannot be proved in floats; "
-            f"got {number:g}."
+            f"must be greater than {LEAST_TOLERANCE:g}, less cannot be proved in floats",
+            parameter="tol",
+            value=f"{number:g}",
         )
     return number
 
@@ -223,16 +224,20 @@ def finite_matrix(name: str, values: ArrayLike) -> Array:
     try:
         matrix = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be a matrix of numbers.") from None
+        raise InvalidInput("must be a matrix of numbers", parameter=name) from None
     if matrix.ndim != 2 or not matrix.size:
         raise InvalidInput(
-            f"{name} must have shape (d, N) with d and N of at least 1; got {matrix.shape}."
+            "must have shape (d, N) with d and N of at least 1",
+            parameter=name,
+            value=str(matrix.shape),
         )
     if not np.isfinite(matrix).all():
-        raise InvalidInput(f"{name} must be finite; there is a NaN or an infinity.")
+        raise InvalidInput("must be finite; there is a NaN or an infinity", parameter=name)
     largest = float(np.abs(matrix).max())
     if largest > 0 and not LEAST_SIZE <= largest <= LARGEST_SIZE:
-        raise InvalidInput(f"{name} must be of a size from {LEAST_SIZE:g} to {LARGEST_SIZE:g}.")
+        raise InvalidInput(
+            f"must be of a size from {LEAST_SIZE:g} to {LARGEST_SIZE:g}", parameter=name
+        )
     return matrix
 
 
@@ -252,8 +257,8 @@ def coordinate_weights(weights: ArrayLike | None, dim: int) -> tuple[Array, floa
     try:
         omega = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput("weights must be numbers, one a coordinate.") from None
+        raise InvalidInput("must be numbers, one a coordinate", parameter="weights") from None
     if omega.shape != (dim,) or not np.isfinite(omega).all() or not (omega > 0).all():
-        raise InvalidInput(f"weights must be {dim} finite numbers greater than 0.")
+        raise InvalidInput(f"must be {dim} finite numbers greater than 0", parameter="weights")
     unit = float(np.ldexp(1.0, int(np.frexp(omega.max())[1])))
     return omega / unit, unit

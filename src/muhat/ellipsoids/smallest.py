@@ -49,7 +49,9 @@ def smallest_ellipsoid(
     p = _check.norm_order(p)
     _check.one_of("body", body, BODIES)
     if _check.positive("tol", tol) <= LEAST_TOLERANCE:
-        raise InvalidInput(f"tol must be greater than 1e-12, or floats cannot tell; got {tol:g}.")
+        raise InvalidInput(
+            "must be greater than 1e-12, or floats cannot tell", parameter="tol", value=f"{tol:g}"
+        )
     w = np.ones(K.dim) if weights is None else weight_vector(weights, K.dim)
     return _found(_Same(K), p, body, tol, w.tobytes())
 
@@ -85,5 +87,5 @@ def weight_vector(weights: ArrayLike, dim: int) -> Vector:
     """Weights above zero, one a coordinate, or InvalidInput."""
     w = vector("weights", weights, dim=dim)
     if not (w > 0).all():
-        raise InvalidInput("weights must be greater than 0.")
+        raise InvalidInput("must be greater than 0", parameter="weights")
     return w

@@ -237,7 +237,9 @@ class Ledger:
         amount, conversion = self._cost(promise, unit)
         for name, text in (("plan_digest", plan_digest), ("note", note)):
             if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-                raise InvalidInput(f"{name} must be a text of at most {LONGEST_TEXT} characters.")
+                raise InvalidInput(
+                    f"must be a text of at most {LONGEST_TEXT} characters", parameter=name
+                )
         store.check_file(self._path)
 
         def append(connection: sqlite3.Connection) -> Entry:

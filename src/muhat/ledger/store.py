@@ -48,11 +48,17 @@ def locate(path: str | os.PathLike[str]) -> Path:
     try:
         text = os.fsdecode(path)
     except TypeError:
-        raise InvalidInput(f"ledger must be a path; got {type(path).__name__}.") from None
+        raise InvalidInput(
+            "must be a path", parameter="ledger", value=type(path).__name__
+        ) from None
     if not text or "\0" in text:
-        raise InvalidInput("ledger must be a path to a file; got an empty or malformed one.")
+        raise InvalidInput(
+            "must be a path to a file", parameter="ledger", value="an empty or malformed one"
+        )
     if text == ":memory:":
-        raise InvalidInput("ledger must be a file: an account in memory would forget its charges.")
+        raise InvalidInput(
+            "must be a file: an account in memory would forget its charges", parameter="ledger"
+        )
     return Path(text).absolute()
 
 

@@ -43,11 +43,12 @@ class GroupsWork:
             raise InvalidInput("means of groups are of a box: give bounds for every column.")
         if not isinstance(self.by, str | int):
             kind = type(self.by).__name__
-            raise InvalidInput(f"by must be the name or number of a column; got {kind}.")
+            raise InvalidInput("must be the name or number of a column", parameter="by", value=kind)
         if self.groups is None:
             raise InvalidInput(
-                f"groups must list the public categories of {self.by!r:.60}, as groups=[…]: those "
-                "that occur in the data are not public."
+                f"must list the public categories of {self.by!r:.60}, as groups=[…]: those "
+                "that occur in the data are not public",
+                parameter="groups",
             )
         if not self.plan.privacy.admits_normal and self.plan.contributions > 1:
             raise InvalidInput(

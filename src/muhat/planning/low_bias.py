@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat._words import APPROXIMATE, BOX, Parameter, Part, given, rows
+from muhat._words import APPROXIMATE, BOX, Parameter, Part, example_of_reals, given, rows
 from muhat.bounds.trilemma import trilemma
 from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
@@ -283,8 +283,9 @@ def _refuse_this_magnitude(wish: Wish, bias: Floats | None) -> NoReturn:
         symmetry = ("use ", APPROXIMATE, " and ", *symmetry)
     if size is None:
         raise InvalidInput(
-            "a magnitude must be given: a generous public bound on every coordinate, for instance "
-            f"mh.Reals(dim={wish.domain.dim}, magnitude=1e6); or ",
+            "a magnitude must be given: a generous public bound on every coordinate, for instance ",
+            example_of_reals(wish.domain.dim),
+            "; or ",
             *symmetry,
         )
     what = "any bias" if bias is None else f"a bias of at most {bias.min():g}"

@@ -168,7 +168,9 @@ def checked_wish(
     n = _check.count("n", n)
     warn_of_large_delta(privacy, n, stacklevel=5)
     if isinstance(weights, Mapping):
-        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+        raise InvalidInput(
+            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
+        )
     return Wish(
         domain=domain,
         n=n,

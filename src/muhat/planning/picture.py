@@ -65,7 +65,8 @@ def _pair(plan: Plan, coordinates: Sequence[int | str] | None) -> tuple[int, int
     ]
     if len(chosen) != 2 or not all(isinstance(j, int) and 0 <= j < plan.dim for j in chosen):
         raise InvalidInput(
-            f"coordinates must be two columns of the plan, by name or number below {plan.dim}."
+            f"must be two columns of the plan, by name or number below {plan.dim}",
+            parameter="coordinates",
         )
     return int(chosen[0]), int(chosen[1])
 

@@ -170,7 +170,7 @@ def _listed(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value.item()
     if isinstance(value, np.ndarray) and value.ndim > 1:
-        raise InvalidInput(f"{name} must be a number or a list of numbers.")
+        raise InvalidInput("must be a number or a list of numbers", parameter=name)
     if isinstance(value, list | tuple | range | np.ndarray):
         return tuple(value)
     return value

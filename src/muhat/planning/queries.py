@@ -222,7 +222,7 @@ def _attributes(
         )
     names = tuple(str(one.name) for one in declared)
     if len(set(names)) < len(names):
-        raise InvalidInput(f"categories must not name a column twice; got {names}.")
+        raise InvalidInput("must not name a column twice", parameter="categories", value=str(names))
     return declared, Attributes(names, tuple(tuple(map(str, one.labels)) for one in declared))
 
 

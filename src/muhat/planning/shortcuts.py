@@ -334,6 +334,6 @@ def _grouped(
     assert isinstance(domain, Domain | Mapping)  # anything else was refused just now
     chosen = names if columns is None else columns
     if chosen is None:
-        raise InvalidInput("columns must be named when there are groups.")
+        raise InvalidInput("must be named when there are groups", parameter="columns")
     plan = plan_mean(domain=domain, n=None, **options)
     return run(GroupsWork(plan, by, groups), data, chosen, ledger)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat._words import BOX, SECRET_N, given
+from muhat._words import BOX, SECRET_N, Parameter, given
 from muhat.domains import Box, Domain, Reals, Simplex
 from muhat.domains.base import Vector
 from muhat.ellipsoids.smallest import weight_vector
@@ -125,7 +125,8 @@ class Task:
                 *(PURE if self.privacy.admits_pure else ()),
                 *(NORMAL if self.privacy.admits_normal else ()),
             ]
-            return [_check.one_of(f"mechanism for {self.privacy.kind} privacy", mechanism, family)]
+            words = f"mechanism for {self.privacy.kind} privacy"
+            return [_check.one_of(Parameter("mechanism", words, f"--{words}"), mechanism, family)]
         # Of equals the first wins: the simplest.
         simple = {Box: ["laplace", "box-norm"], Simplex: ["laplace"]}.get(type(self.domain), [])
         named = {False: ["gaussian"], True: [*simple, "ellipsoid-norm"]}
@@ -235,11 +236,14 @@ def as_domain(
         try:
             pairs = [(low, high) for low, high in domain.values()]
         except (TypeError, ValueError):
-            raise InvalidInput('bounds must be pairs, for instance {"age": (16, 90)}.') from None
+            raise InvalidInput(
+                'must be pairs, for instance {"age": (16, 90)}',
+                parameter=Parameter("domain", "bounds"),
+            ) from None
         for name, (low, high) in zip(domain, pairs, strict=True):
             low, high = (
-                _check.real(f"lower bound of {name}", low),
-                _check.real(f"upper bound of {name}", high),
+                _check.real(Parameter("domain", f"lower bound of {name}"), low),
+                _check.real(Parameter("domain", f"upper bound of {name}"), high),
             )
             if low >= high:
                 raise InvalidInput(
@@ -255,11 +259,13 @@ def as_domain(
             hint=("For anything else bound them, for instance by ", BOX, "."),
         )
     raise InvalidInput(
-        "domain must say where records lie: a muhat domain such as "
-        "mh.Ball(radius=1, dim=3) or mh.Box(lower=[0], upper=[1]), "
-        'or a dict of bounds such as {"age": (16, 90)}. If nobody knows bounds, a generous '
-        "magnitude is enough for a mean: "
-        "mh.mean(data, domain=mh.Reals(dim=3, magnitude=1e6), privacy=...)."
+        "must say where records lie: a muhat domain such as mh.Ball(radius=1, dim=3) or "
+        'mh.Box(lower=[0], upper=[1]), or a dict of bounds such as {"age": (16, 90)}',
+        parameter="domain",
+        hint=(
+            "If nobody knows bounds, a generous magnitude is enough for a mean: mh.mean(data, "
+            "domain=mh.Reals(dim=3, magnitude=1e6), privacy=...)."
+        ),
     )
 
 
@@ -321,12 +327,15 @@ def _inner(clip: Domain | None, domain: Domain) -> Domain | None:
         return None
     if not isinstance(clip, Domain) or clip.dim != domain.dim or not clip.is_symmetric:
         raise InvalidInput(
-            "clip must be a symmetric muhat domain with as many coordinates as the domain."
+            "must be a symmetric muhat domain with as many coordinates as the domain",
+            parameter="clip",
         )
     if np.any(np.abs(clip.center - domain.center) > 1e-9 * np.maximum(domain.half_widths, 1e-300)):
-        raise InvalidInput("clip must have the same centre as the domain; move it there with +.")
+        raise InvalidInput(
+            "must have the same centre as the domain; move it there with +", parameter="clip"
+        )
     if np.any(clip.half_widths > domain.half_widths * (1 + 1e-9)):
-        raise InvalidInput("clip must lie inside the domain.")
+        raise InvalidInput("must lie inside the domain", parameter="clip")
     return clip
 
 
@@ -349,7 +358,9 @@ def _weights(
 ) -> Vector:
     if isinstance(weights, Mapping):
         if columns is None or set(weights) != set(columns):
-            raise InvalidInput("weights must name the columns of the bounds, each once.")
+            raise InvalidInput(
+                "must name the columns of the bounds, each once", parameter="weights"
+            )
         weights = [weights[name] for name in columns]
     if weights is not None:
         return weight_vector(weights, domain.dim)

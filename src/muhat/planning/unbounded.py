@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
-from muhat._words import BALL_OR_BOX, given, rows
+from muhat._words import BALL_OR_BOX, example_of_reals, given, rows
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -178,13 +178,17 @@ def plan_unbounded_mean(
     """
     if domain.magnitude is None:
         raise InvalidInput(
-            "magnitude must be given to learn centre and radius: a generous public bound on "
-            f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
+            "must be given to learn centre and radius: a generous public bound on every "
+            "coordinate, for instance ",
+            example_of_reals(domain.dim),
+            parameter="magnitude",
         )
     n = _check.count("n", n)
     warn_of_large_delta(privacy, n, stacklevel=3)
     if isinstance(weights, Mapping):
-        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+        raise InvalidInput(
+            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
+        )
     scales = np.ones(domain.dim) if weights is None else weight_vector(weights, domain.dim)
     if weights is not None and domain.dim > LARGEST_WEIGHTED:
         raise InvalidInput(f"weights are for at most {LARGEST_WEIGHTED} columns in Reals.")

@@ -77,8 +77,12 @@ def _bounds(scale: Any) -> tuple[float, float]:
     try:
         low, high = scale
     except (TypeError, ValueError):
-        raise InvalidInput("scale must be a pair, for instance scale=(0.1, 100).") from None
+        raise InvalidInput(
+            "must be a pair, for instance scale=(0.1, 100)", parameter="scale"
+        ) from None
     low, high = _check.positive("scale[0]", low), _check.positive("scale[1]", high)
     if low > high or high > 1e100:
-        raise InvalidInput("scale must be an ascending pair of numbers of at most 1e100.")
+        raise InvalidInput(
+            "must be an ascending pair of numbers of at most 1e100", parameter="scale"
+        )
     return low, high

@@ -84,7 +84,7 @@ def amplified_delta(
     n = _check.count("users", users)
     goal = _check.real("central", central)
     if goal < 0:
-        raise InvalidInput(f"central must be at least 0; got {goal:g}.")
+        raise InvalidInput("must be at least 0", parameter="central", value=f"{goal:g}")
     part = _share(share)
     if goal >= loss:
         return 0.0
@@ -120,7 +120,7 @@ def local_epsilon(
     True
     """
     if not isinstance(privacy, ApproxDP):
-        raise InvalidInput(f"privacy must be ApproxDP; got {type(privacy).__name__}.")
+        raise InvalidInput("must be ApproxDP", parameter="privacy", value=type(privacy).__name__)
     n = _check.count("users", users)
 
     def slack(loss: float) -> float:
@@ -227,7 +227,9 @@ def _share(value: Share | None) -> float:
     exact = value if isinstance(value, Fraction) else Fraction(repr(_check.real("share", value)))
     if not 0 < exact <= 1:
         raise InvalidInput(
-            f"share must be greater than 0 and at most 1; got {float(exact):g}. "
-            "It is the part of all outcomes that a record makes more likely."
+            "must be greater than 0 and at most 1",
+            parameter="share",
+            value=f"{float(exact):g}",
+            hint="It is the part of all outcomes that a record makes more likely.",
         )
     return min(0.5, max(_LEAST_SHARE, math.nextafter(float(exact), 1.0)))

@@ -111,8 +111,9 @@ class ApproxDP(Privacy):
         least = promise.delta_at(epsilon)
         if least >= 1:
             raise InvalidInput(
-                f"epsilon must be larger for {promise.describe()} to say anything: at {epsilon:g} "
-                "delta would be 1 to the last digit."
+                f"must be larger for {promise.describe()} to say anything: at {epsilon:g} "
+                "delta would be 1 to the last digit",
+                parameter="epsilon",
             )
         return cls(epsilon=epsilon, delta=max(least, LEAST_FLOAT))
 

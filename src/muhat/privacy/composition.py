@@ -21,7 +21,7 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
     """
     parts = list(promises)
     if not parts:
-        raise InvalidInput("promises must hold at least one promise; got none.")
+        raise InvalidInput("must hold at least one promise", parameter="promises", value="none")
     for part in parts[1:]:
         _require_like(parts[0], part)
     totals = [sum(column, Fraction(0)) for column in zip(*(p.amounts for p in parts), strict=True)]
@@ -31,8 +31,10 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
 def _require_like(first: Privacy, second: Privacy) -> None:
     if first.currency != second.currency:
         raise InvalidInput(
-            f"promises must be of one kind; got {first.currency!r} and {second.currency!r}. "
-            "Convert them first, for example with to('zcdp')."
+            "must be of one kind",
+            parameter="promises",
+            value=f"{first.currency!r} and {second.currency!r}",
+            hint="Convert them first, for example with to('zcdp').",
         )
 
 

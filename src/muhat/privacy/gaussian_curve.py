@@ -222,7 +222,7 @@ def _decimal(value: float) -> Decimal:
 def _nonnegative(name: str, value: float) -> Decimal:
     number = _check.real(name, value)
     if number < 0:
-        raise InvalidInput(f"{name} must be at least 0; got {number:g}.")
+        raise InvalidInput("must be at least 0", parameter=name, value=f"{number:g}")
     return _decimal(number)
 
 

@@ -20,5 +20,5 @@ class Neighbors(enum.Enum):
         if isinstance(value, cls):
             return value
         if not isinstance(value, str):
-            raise InvalidInput(f"neighbors must be a name; got {type(value).__name__}.")
+            raise InvalidInput("must be a name", parameter="neighbors", value=type(value).__name__)
         return cls(_check.one_of("neighbors", value, [relation.value for relation in cls]))

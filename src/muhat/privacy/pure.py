@@ -80,8 +80,13 @@ class PureDP(Privacy):
     def normal_mu_squared(self) -> NoReturn:
         """None is small enough."""
         raise InvalidInput(
-            "privacy must be ZCDP, GDP or ApproxDP for Gaussian noise; got PureDP. No Gaussian "
-            "mechanism is purely private: allow a small delta, ApproxDP(epsilon=..., delta=1e-9)."
+            "must be ZCDP, GDP or ApproxDP for Gaussian noise",
+            parameter="privacy",
+            value="PureDP",
+            hint=(
+                "No Gaussian mechanism is purely private: allow a small delta, "
+                "ApproxDP(epsilon=..., delta=1e-9)."
+            ),
         )
 
     def follows_from_pure(self, epsilon: float) -> bool:

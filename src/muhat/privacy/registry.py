@@ -17,7 +17,7 @@ def check_promise(privacy: Any, name: str = "privacy") -> None:
         examples = _listed([kind.example for kind in KINDS.values()], "or")
         is_class = isinstance(privacy, type)
         got = f"the class {privacy.__name__}" if is_class else type(privacy).__name__
-        raise InvalidInput(f"{name} must be a promise: {examples}; got {got}.")
+        raise InvalidInput(f"must be a promise: {examples}", parameter=name, value=got)
 
 
 def convert(promise: Privacy, kind: str, given: Mapping[str, float | None]) -> Privacy:

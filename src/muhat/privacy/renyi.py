@@ -71,7 +71,9 @@ class RDP(Privacy):
         object.__setattr__(self, "alpha", _order(self.alpha))
         object.__setattr__(self, "epsilon", _check.positive("epsilon", self.epsilon))
         if self.epsilon > LARGEST:
-            raise InvalidInput(f"epsilon must be at most {LARGEST:g}; got {self.epsilon:g}.")
+            raise InvalidInput(
+                f"must be at most {LARGEST:g}", parameter="epsilon", value=f"{self.epsilon:g}"
+            )
 
     @property
     def currency(self) -> str:
@@ -143,7 +145,11 @@ class RDP(Privacy):
     def implied_by(cls, promise: Privacy, **given: float) -> RDP | None:
         """Of a bounded divergence of this order or a higher one."""
         if "alpha" not in given:
-            raise InvalidInput("alpha must be given for kind 'rdp'. Example: to('rdp', alpha=8).")
+            raise InvalidInput(
+                "must be given for kind 'rdp'",
+                parameter="alpha",
+                hint="Example: to('rdp', alpha=8).",
+            )
         alpha = _order(given["alpha"])
         found = _divergence(promise, alpha)
         return None if found is None else cls(alpha=alpha, epsilon=float_at_least(found))
@@ -166,7 +172,9 @@ class RDP(Privacy):
 def _order(alpha: object) -> float:
     order = _check.real("alpha", alpha)
     if not 1 < order <= LARGEST:
-        raise InvalidInput(f"alpha must be above 1 and at most {LARGEST:g}; got {order:g}.")
+        raise InvalidInput(
+            f"must be above 1 and at most {LARGEST:g}", parameter="alpha", value=f"{order:g}"
+        )
     return order
 
 

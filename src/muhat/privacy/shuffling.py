@@ -46,13 +46,15 @@ def shuffled(epsilon: float, delta: float, blocks: int, extra_delta: float) -> A
     loss = _check.positive("epsilon", epsilon)
     leak = _check.real("delta", delta)
     if not 0 <= leak < 1:
-        raise InvalidInput(f"delta must be at least 0 and below 1; got {leak:g}.")
+        raise InvalidInput("must be at least 0 and below 1", parameter="delta", value=f"{leak:g}")
     m = _check.count("blocks", blocks)
     extra = Decimal(repr(_check.probability("extra_delta", extra_delta)))
     if loss > LARGEST_EPSILON:
         raise InvalidInput(
-            f"epsilon must be at most {LARGEST_EPSILON:g}; got {loss:g}. "
-            "Beyond it there are never enough blocks."
+            f"must be at most {LARGEST_EPSILON:g}",
+            parameter="epsilon",
+            value=f"{loss:g}",
+            hint="Beyond it there are never enough blocks.",
         )
     local = Decimal(repr(loss))
     # e^ε₀ − 1 and ln(1 + z) lose as many digits as ε₀ has zeros behind the point.
@@ -80,6 +82,11 @@ def _require_range(m: int, growth: Decimal, extra: Decimal) -> None:
     if needed * MARGIN > m:
         least = int(needed) + 1
         raise InvalidInput(
-            f"blocks must be at least 16·e^epsilon·ln(2/extra_delta), which is {least}; got {m}. "
-            "Fewer blocks hide nobody: use more of them, a smaller epsilon or a larger extra_delta."
+            f"must be at least 16·e^epsilon·ln(2/extra_delta), which is {least}",
+            parameter="blocks",
+            value=str(m),
+            hint=(
+                "Fewer blocks hide nobody: use more of them, a smaller epsilon or a larger "
+                "extra_delta."
+            ),
         )

@@ -96,12 +96,15 @@ class Protocol:
             object.__setattr__(self, name, _check.count(name, getattr(self, name), most=most))
         if self.minimum > self.users:
             raise InvalidInput(
-                f"minimum must be at most the number of users, {self.users}; got {self.minimum}."
+                f"must be at most the number of users, {self.users}",
+                parameter="minimum",
+                value=str(self.minimum),
             )
         if len(self.learnt) != self.round - 1:
             raise InvalidInput(
-                f"learnt must have an entry for each of the {self.round - 1} rounds before; "
-                f"got {len(self.learnt)}."
+                f"must have an entry for each of the {self.round - 1} rounds before",
+                parameter="learnt",
+                value=str(len(self.learnt)),
             )
         if self.bytes_per_user > LONGEST:
             raise InvalidInput(

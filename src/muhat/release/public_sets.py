@@ -25,13 +25,16 @@ def nearest(onto: Domain | Intervals, value: Floats, columns: Sequence[str]) -> 
     if isinstance(onto, Domain):
         if onto.dim != len(value):
             raise InvalidInput(
-                f"onto must have {len(value)} coordinates, one a column; got {onto.dim}."
+                f"must have {len(value)} coordinates, one a column",
+                parameter="onto",
+                value=str(onto.dim),
             )
         return nearest_in_hull(onto, value), repr(onto)
     if not isinstance(onto, Mapping) or not onto:
         raise InvalidInput(
-            "onto must be a muhat domain such as mh.Box(lower=[0], upper=[1]), or intervals by "
-            f"column such as {{{columns[0]!r:.40}: (0, math.inf)}}."
+            "must be a muhat domain such as mh.Box(lower=[0], upper=[1]), or intervals by "
+            f"column such as {{{columns[0]!r:.40}: (0, math.inf)}}",
+            parameter="onto",
         )
     intervals = checked_intervals(onto, columns)
     ends = [intervals.get(name, (-math.inf, math.inf)) for name in columns]

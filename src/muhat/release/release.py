@@ -116,7 +116,7 @@ class Release:
             if value is not None and not (value.shape == shape and self._is_known(value)):
                 raise InvalidInput("a release has one finite value a column.")
         if self.bias is not None and not _check.real("bias", self.bias) >= 0:
-            raise InvalidInput(f"bias must not be negative; got {self.bias:g}.")
+            raise InvalidInput("must not be negative", parameter="bias", value=f"{self.bias:g}")
 
     @property
     def failed(self) -> bool:

@@ -96,7 +96,7 @@ def _pad(n: int, epsilon: float, delta: float, moment: tuple[float, float]) -> f
 def _amounts(privacy: ApproxDP) -> tuple[Fraction, Fraction]:
     if with_delta(privacy) is None:
         raise InvalidInput(
-            "privacy must be ApproxDP: records are published with probability delta."
+            "must be ApproxDP: records are published with probability delta", parameter="privacy"
         )
     epsilon, delta = privacy.amounts
     return epsilon, delta
@@ -105,7 +105,9 @@ def _amounts(privacy: ApproxDP) -> tuple[Fraction, Fraction]:
 def _ends(interval: tuple[float, float]) -> tuple[float, float]:
     lower, upper = (_check.real("interval", end) for end in interval)
     if lower > upper:
-        raise InvalidInput(f"interval must not be reversed; got {lower:g} and {upper:g}.")
+        raise InvalidInput(
+            "must not be reversed", parameter="interval", value=f"{lower:g} and {upper:g}"
+        )
     return lower, upper
 
 

@@ -53,8 +53,9 @@ def require_acceptance(accepted: bool) -> None:
     """Refuse unless the caller has said in so many words that records may be published."""
     if accepted is not True:
         raise InvalidInput(
-            "accept_disclosure must be True: this estimator publishes a record in the clear with "
-            "probability delta. It is for research on data that are public already."
+            "must be True: this estimator publishes a record in the clear with probability delta",
+            parameter="accept_disclosure",
+            hint="It is for research on data that are public already.",
         )
 
 
@@ -62,7 +63,7 @@ def open_column(data: Any, columns: Sequence[str] | Sequence[int] | None) -> Sou
     """The data as one column of at least one row; arguments and metadata are checked."""
     source = open_source(data, column_names(columns), 1)
     if not source.rows():
-        raise InvalidInput("data must have at least one row.")
+        raise InvalidInput("must have at least one row", parameter="data")
     return source
 
 

@@ -116,15 +116,17 @@ def as_floats(values: Any, dim: int | None) -> NDArray[np.float64]:
             with contextlib.suppress(Exception):  # of numpy, or of an object among the values
                 array = np.asarray(_without_masks(values), dtype)
     if array is None:
-        raise InvalidInput("pushes must be numbers in rows of the same length.")
+        raise InvalidInput("must be numbers in rows of the same length", parameter="pushes")
     shape = "(k,)" if dim is None else f"(k, {dim})"
     if array.ndim != (1 if dim is None else 2) or (dim is not None and array.shape[1] != dim):
-        raise InvalidInput(f"pushes must have shape {shape}; got {array.shape}.")
+        raise InvalidInput(f"must have shape {shape}", parameter="pushes", value=str(array.shape))
     if array.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             return array.astype(np.float64)
     if array.dtype.kind != "O":
-        raise InvalidInput(f"pushes must be numbers; got an array of {array.dtype}.")
+        raise InvalidInput(
+            "must be numbers", parameter="pushes", value=f"an array of {array.dtype}"
+        )
     return np.array([as_float(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 

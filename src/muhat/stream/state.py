@@ -94,9 +94,11 @@ def locate(path: str | os.PathLike[str]) -> Path:
     try:
         name = os.fsdecode(path)
     except (TypeError, ValueError):
-        raise InvalidInput(f"path must be a file name; got {type(path).__name__}.") from None
+        raise InvalidInput(
+            "must be a file name", parameter="path", value=type(path).__name__
+        ) from None
     if "\0" in name:
-        raise InvalidInput("path must be a file name; no file name has a NUL in it.")
+        raise InvalidInput("must be a file name; no file name has a NUL in it", parameter="path")
     return Path(os.path.abspath(name))
 
 

@@ -31,9 +31,11 @@ def sizes(name: str, values: object, *, most: int = LARGEST_CELLS) -> tuple[int,
         for axis, value in enumerate(items(name, "a sequence of sizes, as (2, 3, 5)", values))
     )
     if not checked:
-        raise InvalidInput(f"{name} must have at least one size; got none.")
+        raise InvalidInput("must have at least one size", parameter=name, value="none")
     if len(checked) > MOST_AXES:
-        raise InvalidInput(f"{name} must have at most {MOST_AXES:,} sizes; got {len(checked):,}.")
+        raise InvalidInput(
+            f"must have at most {MOST_AXES:,} sizes", parameter=name, value=f"{len(checked):,}"
+        )
     product(name, checked, most=most)
     return checked
 
@@ -43,7 +45,7 @@ def items(name: str, rule: str, values: object) -> Iterator[Any]:
     if not isinstance(values, str | bytes):
         with contextlib.suppress(TypeError):
             return iter(values)  # type: ignore[call-overload, no-any-return]
-    raise InvalidInput(f"{name} must be {rule}; got {type(values).__name__}.")
+    raise InvalidInput(f"must be {rule}", parameter=name, value=type(values).__name__)
 
 
 def product(name: str, factors: Iterable[int], *, most: int = LARGEST_CELLS) -> int:

@@ -186,6 +186,8 @@ def _histogram(cells: tuple[int, ...] | None, columns: int) -> tuple[int, ...]:
     shape = sizes("cells", cells)
     if product("cells", shape) != columns:
         raise InvalidInput(
-            f"cells must multiply to the {columns} columns of the matrix; got {shape}."
+            f"must multiply to the {columns} columns of the matrix",
+            parameter="cells",
+            value=str(shape),
         )
     return shape

@@ -73,9 +73,9 @@ def operand(name: str, value: ArrayLike, length: int) -> Floats:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{name} must be numbers; got {type(value).__name__}.") from None
+        raise InvalidInput("must be numbers", parameter=name, value=type(value).__name__) from None
     if array.ndim not in (1, 2) or array.shape[0] != length:
         raise InvalidInput(
-            f"{name} must have shape ({length},) or ({length}, k); got {array.shape}."
+            f"must have shape ({length},) or ({length}, k)", parameter=name, value=str(array.shape)
         )
     return array

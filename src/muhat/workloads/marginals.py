@@ -130,7 +130,9 @@ class Marginals(Workload):
         """The answers as tables, in the order of `sets`, each of its `table_shapes`."""
         values = np.asarray(answers)
         if values.shape != (self.shape[0],):
-            raise InvalidInput(f"answers must have shape ({self.shape[0]},); got {values.shape}.")
+            raise InvalidInput(
+                f"must have shape ({self.shape[0]},)", parameter="answers", value=str(values.shape)
+            )
         return tuple(
             values[start:stop].reshape(shape)
             for (_, start, stop), shape in zip(self._tables(), self.table_shapes, strict=True)
@@ -145,12 +147,15 @@ class Marginals(Workload):
             missing = [axes for axes in self.sets if axes not in tables]
             if missing or len(tables) != len(self.sets):
                 raise InvalidInput(
-                    f"tables must have one entry for each of the {len(self.sets)} sets of axes."
+                    f"must have one entry for each of the {len(self.sets)} sets of axes",
+                    parameter="tables",
                 )
             tables = [tables[axes] for axes in self.sets]
         elif len(tables) != len(self.sets):
             raise InvalidInput(
-                f"tables must be {len(self.sets)}, one for each set; got {len(tables)}."
+                f"must be {len(self.sets)}, one for each set",
+                parameter="tables",
+                value=str(len(tables)),
             )
         arrays = [np.asarray(table) for table in tables]
         for axes, array, shape in zip(self.sets, arrays, self.table_shapes, strict=True):
@@ -189,9 +194,11 @@ def sets_of_order(dimensions: int, order: object) -> list[Axes]:
     orders = [order] if not isinstance(order, Sequence) or isinstance(order, str) else [*order]
     checked = [_check.count("order", value, least=0, most=dimensions) for value in orders]
     if not checked:
-        raise InvalidInput("order must be a whole number or a list of them; got an empty list.")
+        raise InvalidInput(
+            "must be a whole number or a list of them", parameter="order", value="an empty list"
+        )
     if len(set(checked)) < len(checked):
-        raise InvalidInput(f"order must not repeat itself; got {checked}.")
+        raise InvalidInput("must not repeat itself", parameter="order", value=str(checked))
     number = sum(math.comb(dimensions, value) for value in checked)
     if number > LARGEST_SETS:
         raise InvalidInput(
@@ -215,10 +222,12 @@ def _checked_sets(sets: object, dimensions: int) -> tuple[Axes, ...]:
         if len(set(axes)) < len(axes):
             raise InvalidInput(f"a set must not repeat an axis; got {tuple(chosen)}.")
         if axes in found:
-            raise InvalidInput(f"sets must not repeat themselves; {axes} is given twice.")
+            raise InvalidInput(
+                f"must not repeat themselves; {axes} is given twice", parameter="sets"
+            )
         found[axes] = None
     if not found:
-        raise InvalidInput("sets must hold at least one set of axes; got none.")
+        raise InvalidInput("must hold at least one set of axes", parameter="sets", value="none")
     return tuple(found)
 
 

@@ -55,10 +55,14 @@ class Stack(Workload):
         )
         for weight in checked:
             if not LEAST_FACTOR <= weight <= 1 / LEAST_FACTOR:
-                raise InvalidInput(f"weights must be between 1e-150 and 1e150; got {weight:g}.")
+                raise InvalidInput(
+                    "must be between 1e-150 and 1e150", parameter="weights", value=f"{weight:g}"
+                )
         if len(checked) != len(parts):
             raise InvalidInput(
-                f"weights must be {len(parts)}, one for each part; got {len(checked)}."
+                f"must be {len(parts)}, one for each part",
+                parameter="weights",
+                value=str(len(checked)),
             )
         offsets = [0]
         for part in parts:
@@ -257,12 +261,14 @@ def _same_histogram(parts: object) -> tuple[tuple[Workload, ...], tuple[int, ...
     for part in items("parts", "a list of workloads", parts):
         if not isinstance(part, Workload):
             raise InvalidInput(
-                f"parts must be workloads; got {type(part).__name__}. "
-                "Wrap a matrix in workloads.matrix."
+                "must be workloads",
+                parameter="parts",
+                value=type(part).__name__,
+                hint="Wrap a matrix in workloads.matrix.",
             )
         checked.append(part)
     if not checked:
-        raise InvalidInput("parts must hold at least one workload; got none.")
+        raise InvalidInput("must hold at least one workload", parameter="parts", value="none")
     shapes = {part.cells for part in checked if len(part.cells) > 1} or {checked[0].cells}
     cells = next(iter(shapes))
     if len(shapes) > 1 or any(part.shape[1] != math.prod(cells) for part in checked):

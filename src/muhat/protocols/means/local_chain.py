@@ -191,11 +191,14 @@ def local_chain(
 def require_unweighted(weights: ArrayLike | Mapping[str, float] | None, dim: int) -> None:
     """Refuse weights that are not all 1: distances are those of the records as they are."""
     if isinstance(weights, Mapping):
-        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+        raise InvalidInput(
+            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
+        )
     if weights is not None and (weight_vector(weights, dim) != 1).any():
         raise InvalidInput(
-            "weights must be 1 in the local model where records are not bounded; measure the "
-            "columns in units in which errors count alike instead."
+            "must be 1 in the local model where records are not bounded; measure the columns "
+            "in units in which errors count alike instead",
+            parameter="weights",
         )
 
 

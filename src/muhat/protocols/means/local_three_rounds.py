@@ -91,9 +91,9 @@ class LocalThreeRounds:
         require_magnitude(self.domain)
         object.__setattr__(self, "columns", column_names(self.columns, self.domain.dim))
         if len(self.signs) != self.domain.dim or not set(self.signs) <= {1, -1}:
-            raise InvalidInput("signs must be +1 or -1, one for every coordinate.")
+            raise InvalidInput("must be +1 or -1, one for every coordinate", parameter="signs")
         if not isinstance(self.faithful, bool):
-            raise InvalidInput("faithful must be true or false.")
+            raise InvalidInput("must be true or false", parameter="faithful")
         if self.faithful and self.privacy.rho_within is None:
             raise InvalidInput(
                 f"the paper's rounds keep rho-zCDP, not {self.privacy.describe()}; use "
@@ -101,8 +101,10 @@ class LocalThreeRounds:
             )
         if self.faithful and self.outside >= 1:
             raise InvalidInput(
-                f"n must be above 2d/rho, {2 * self.domain.dim / self._rho:.6g}, for the printed "
-                f"rank; got {self.n}."
+                f"must be above 2d/rho, {2 * self.domain.dim / self._rho:.6g}, for the printed "
+                "rank",
+                parameter="n",
+                value=str(self.n),
             )
 
     @property

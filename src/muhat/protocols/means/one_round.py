@@ -11,6 +11,7 @@ import numpy as np
 
 from muhat import _check, privacy
 from muhat._arrays import Floats
+from muhat._words import example_of_reals
 from muhat.bounds import LowerBound
 from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
@@ -185,7 +186,9 @@ def column_names(columns: Sequence[str] | None, dim: int) -> tuple[str, ...] | N
         return None
     names = tuple(map(str, columns))
     if len(names) != dim or len(set(names)) != dim:
-        raise InvalidInput(f"columns must be {dim} different names; got {len(names)}.")
+        raise InvalidInput(
+            f"must be {dim} different names", parameter="columns", value=str(len(names))
+        )
     return names
 
 
@@ -198,6 +201,8 @@ def require_magnitude(domain: Reals) -> None:
     """Refuse records without a bound that the first round could start from."""
     if domain.magnitude is None:
         raise InvalidInput(
-            "magnitude must be given to learn centre and radius: a generous public bound on "
-            f"every coordinate, for instance mh.Reals(dim={domain.dim}, magnitude=1e6)."
+            "must be given to learn centre and radius: a generous public bound on every "
+            "coordinate, for instance ",
+            example_of_reals(domain.dim),
+            parameter="magnitude",
         )

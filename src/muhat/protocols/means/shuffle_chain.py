@@ -265,7 +265,9 @@ def shuffle_chain(
     promise = approximate(privacy)
     warn_of_large_delta(promise, n, stacklevel=3)
     if isinstance(weights, Mapping):
-        raise InvalidInput("weights must be numbers in Reals, one a column, not a dict of names.")
+        raise InvalidInput(
+            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
+        )
     scales = None if weights is None else tuple(weight_vector(weights, domain.dim).tolist())
     plain = scales is None or all(scale == 1 for scale in scales)
     names = None if columns is None else tuple(columns)

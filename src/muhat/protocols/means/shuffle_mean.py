@@ -103,7 +103,9 @@ def shuffle_protocol(
     if not cheap:
         needed = min(each.bytes_per_user for each in routes)
         raise InvalidInput(
-            f"most_bytes must be at least {needed}, the shortest message; got {most_bytes}."
+            f"must be at least {needed}, the shortest message",
+            parameter="most_bytes",
+            value=str(most_bytes),
         )
     weights, n = estimator.weights, estimator.n
     return min(cheap, key=lambda each: weighted_error(mean_randomizer(each.randomizer), weights, n))

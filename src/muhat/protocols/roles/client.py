@@ -67,7 +67,9 @@ class Client:
         if rows.ndim != 2 or rows.shape[1] != dim:
             shape = _shape(rows)
             wanted = _numbers_in_words(dim)
-            raise InvalidInput(f"records must be rows of {wanted}, one a person; got {shape}.")
+            raise InvalidInput(
+                f"must be rows of {wanted}, one a person", parameter="records", value=str(shape)
+            )
         return [message for part in self._parts(rows) for message in self._messages(part)]
 
     def _messages(self, rows: Floats) -> list[bytes]:

@@ -82,7 +82,7 @@ class Collector:
         if isinstance(messages, bytes | bytearray | memoryview):
             messages = [bytes(messages)]
         if not isinstance(messages, Iterable):
-            raise InvalidInput("messages must be bytes, or many of them.")
+            raise InvalidInput("must be bytes, or many of them", parameter="messages")
         before, rejected = self.users, Counter[Rejection]()
         start, size = self.protocol.label, self.protocol.randomizer.payload_bytes
         for nonces, payloads in batches(messages, start, size, rejected):
@@ -159,7 +159,7 @@ class Collector:
     def _body_of(self, state: bytes) -> bytes:
         """What a state says, if it is whole."""
         if not isinstance(state, bytes | bytearray | memoryview):
-            raise InvalidInput(f"state must be bytes; got {type(state).__name__}.")
+            raise InvalidInput("must be bytes", parameter="state", value=type(state).__name__)
         whole, begins = bytes(state), self._state_begins
         start = len(begins) + _DIGEST_BYTES
         body = whole[start:]
