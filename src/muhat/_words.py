@@ -85,6 +85,7 @@ def written(sentence: Iterable[Part], word: Callable[[Parameter], str] = str) ->
 
 
 SECRET_N = Parameter("n", "n=None", "--secret-n")
+SUBSTITUTE = Parameter("neighbors", 'neighbors="substitute"', "--substitute")
 IN_REALS = Parameter("domain", "records in mh.Reals", "--magnitude")
 BOX = Parameter("domain", "mh.Box", "--bounds")
 BALL_OR_BOX = Parameter("domain", "mh.Ball, mh.Box", "--ball, --bounds")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+import muhat
 from muhat.cli import main
 
 LOOSE = ("--columns", "a", "--magnitude", "1e6", "--n", "1000")
@@ -58,3 +62,43 @@ def test_a_refusal_names_options_and_no_python(case):
     assert expected in error
     plain = error.replace("COLUMN=LOW:HIGH", "")
     assert not re.search(r"mh\.|\w=\S|[a-z]_[a-z]|True|None|Reals", plain)
+
+
+def flags(command):
+    """The names of all flags, as Python would write them."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        inner = (command.get_command(context, name) for name in command.list_commands(context))
+        return set().union(*map(flags, inner))
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    return {option.opts[0].lstrip("-").replace("-", "_") for option in options}
+
+
+def unmarked(source, names):
+    """Sentences of errors that begin with a flag's name, or propose a value, without a mark."""
+    begins = re.compile(rf"({'|'.join(names)}) (must|is for|are for|has|have) ")
+    proposes = re.compile(rf"\b({'|'.join(names)})=(True|None|[\"])")
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+            "InvalidInput",
+            "Impossible",
+        ):
+            for index, part in enumerate(node.args):
+                pieces = part.values if isinstance(part, ast.JoinedStr) else [part]
+                texts = [each.value if isinstance(each, ast.Constant) else "…" for each in pieces]
+                text = "".join(map(str, texts))
+                if (not index and begins.match(text)) or proposes.search(text):
+                    yield text
+
+
+def test_every_flag_that_an_error_names_is_marked():
+    names = flags(main)
+    assert {"n_min", "missing", "contributions"} < names
+    planted = 'raise InvalidInput(f"n_min must be {x}.")\nraise InvalidInput("add n=None.")'
+    assert list(unmarked(planted, names)) == ["n_min must be ….", "add n=None."]
+    found = {
+        str(path): said
+        for path in Path(muhat.__file__).parent.rglob("*.py")
+        if (said := list(unmarked(path.read_text(), names)))
+    }
+    assert not found

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat._words import SUBSTITUTE
 from muhat.data.base import Source
 from muhat.data.categories import Categories
 from muhat.data.cell_kernel import Axes, CellAccumulator, CellTables, Table
@@ -115,9 +116,10 @@ def require_every_record(categories: Iterable[Categories]) -> None:
     for each in categories:
         if not each.keeps_every_record:
             raise InvalidInput(
-                f"the categories of {each.name!r:.60} drop records, and this plan, for "
-                'neighbors="substitute", takes every record to have a cell. Name the categories '
-                "when you plan: plan_queries(…, categories={…})."
+                f"the categories of {each.name!r:.60} drop records, and this plan, for ",
+                SUBSTITUTE,
+                ", takes every record to have a cell.",
+                hint="Name the categories when you plan: plan_queries(…, categories={…}).",
             )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._words import Parameter
 from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.columns import Batch, Column, column_of, require_numeric
 from muhat.data.selection import Coders, Columns, Field, coders_for, require_dim, select
@@ -221,7 +222,8 @@ def _positions(columns: Columns, width: int | None) -> list[int]:
             raise InvalidInput("must have at least one column", parameter="data")
         return list(range(width))
     if any(isinstance(column, str) for column in columns):
-        raise InvalidInput("columns must be numbers for an array, which has no names: 0, 1, …")
+        rule = " must be numbers for an array, which has no names: 0, 1, …"
+        raise InvalidInput(Parameter("columns"), rule)
     chosen = [_check.count("columns", column, least=0) for column in columns]
     if width is not None and max(chosen) >= width:
         raise InvalidInput(

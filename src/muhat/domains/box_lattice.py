@@ -81,7 +81,9 @@ class BoxLattice:
         else:
             origins = [_exact("origin", value) for value in origin]
             if len(origins) != len(lows):
-                raise InvalidInput("origin must have as many coordinates as the bounds.")
+                raise InvalidInput(
+                    "must have as many coordinates as the bounds", parameter="origin"
+                )
         parts = [_coordinate(*ends) for ends in zip(lows, highs, origins, strict=True)]
         exponents, centers, lower_units, upper_units = zip(*parts, strict=True)
         return cls(exponents, centers, lower_units, upper_units)
@@ -173,9 +175,11 @@ def round_half_even(numerator: int, denominator: int) -> int:
 def _coordinate(low: Fraction, high: Fraction, origin: Fraction) -> tuple[int, int, int, int]:
     """Exponent, centre, lower and upper of one coordinate, in steps."""
     if not low <= high:
-        raise InvalidInput("lower must not exceed upper in any coordinate.")
+        raise InvalidInput("must not exceed upper in any coordinate", parameter="lower")
     if not low <= origin <= high:
-        raise InvalidInput("origin must lie between lower and upper in every coordinate.")
+        raise InvalidInput(
+            "must lie between lower and upper in every coordinate", parameter="origin"
+        )
     if low == high:
         return _constant(low)
     exponent = _bit_length(max(high - origin, origin - low)) - BITS
@@ -242,5 +246,7 @@ def _exact(name: str, value: object) -> Fraction:
     try:
         float(exact)
     except OverflowError:
-        raise InvalidInput(f"{name} must lie within the range of floats, about ±1.8e308.") from None
+        raise InvalidInput(
+            "must lie within the range of floats, about ±1.8e308", parameter=name
+        ) from None
     return exact

@@ -322,8 +322,8 @@ def plan_count(
     relation = Neighbors.ADD_REMOVE if neighbors is None else Neighbors.parse(neighbors)
     if relation is not Neighbors.ADD_REMOVE:
         raise InvalidInput(
-            "a count under substitution is public: replacing a record does not change it. "
-            'Use neighbors="add-remove".'
+            "a count under substitution is public: replacing a record does not change it.",
+            hint=("Use ", given("neighbors", "add-remove"), "."),
         )
     check_promise(privacy)
     contributions = _check.count("contributions", contributions)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe
@@ -144,11 +145,16 @@ def _grids(
 
     if lower is None or upper is None:
         raise InvalidInput(
-            "lower and upper must say between which public bounds the search runs, for "
-            "instance lower=0, upper=1e6; generous bounds cost little."
+            Parameter("lower"),
+            " and ",
+            Parameter("upper"),
+            " must say between which public bounds the search runs, for instance ",
+            Parameter("lower", "lower=0, upper=1e6", "--lower 0 --upper 1e6"),
+            "; generous bounds cost little.",
         )
     if resolution is not None and relative is not None:
-        raise InvalidInput("resolution and relative are two ways to choose a step; give one.")
+        both = (Parameter("resolution"), " and ", Parameter("relative"))
+        raise InvalidInput(*both, " are two ways to choose a step; give one.")
     lows, highs = _listed("lower", lower), _listed("upper", upper)
     steps = _listed("resolution", resolution if relative is None else relative)
     if not isinstance(lows, tuple) and not isinstance(highs, tuple):

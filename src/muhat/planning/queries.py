@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, workloads
+from muhat._words import SUBSTITUTE, Parameter
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids.finite import check_tolerance
 from muhat.errors import InvalidInput
@@ -77,8 +78,11 @@ def plan_queries(
         n = _check.count("n", n)
         if relation is Neighbors.ADD_REMOVE:
             raise InvalidInput(
-                "under add/remove the number of records is secret; leave n out, or use "
-                'neighbors="substitute".'
+                "under add/remove the number of records is secret; leave ",
+                Parameter("n"),
+                " out, or use ",
+                SUBSTITUTE,
+                ".",
             )
     if not isinstance(workload, Workload):
         workload = workloads.matrix(workload)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from muhat import _check
+from muhat._words import given
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.learning import Method
 from muhat.mechanisms.learning.recentring import Recentring
@@ -64,7 +65,9 @@ def _refuse_unsuited(mechanism: str, sharing: Sharing, faithful: bool) -> None:
     if weighted and (faithful or mechanism != "clipped"):
         raise InvalidInput(
             f"{mechanism} measures all columns alike, so there must be no weights; scale the "
-            'columns instead, or use mechanism="recentring".'
+            "columns instead, or use ",
+            given("mechanism", "recentring"),
+            ".",
         )
     if faithful and sharing.pure:
         raise InvalidInput(

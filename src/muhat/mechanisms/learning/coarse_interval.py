@@ -55,7 +55,9 @@ class CoarseInterval:
     def __post_init__(self) -> None:
         _check.count("contributions", self.contributions)
         if not self.epsilon > 0 or not 0 < self.delta < 1:
-            raise InvalidInput("epsilon must be above 0, and delta strictly between 0 and 1.")
+            raise InvalidInput(
+                "must be above 0, and delta strictly between 0 and 1", parameter="epsilon"
+            )
         if self.rate < LEAST_RATE:
             raise InvalidInput("epsilon is too small: the noise on a count would not fit 64 bits.")
         object.__setattr__(self, "width", self.grid.width)

@@ -62,7 +62,7 @@ class SymmetricMeans:
 
     def __post_init__(self) -> None:
         if len({(each.n, each.first) for each in self.columns}) != 1:
-            raise InvalidInput("columns must have the same n and first rows.")
+            raise InvalidInput("must have the same n and first rows", parameter="columns")
 
     @classmethod
     def planned(
@@ -85,7 +85,9 @@ class SymmetricMeans:
             raise InvalidInput("moments, shares and scales must have one entry a column.")
         for part in zip(*shares, strict=True):
             if min(part) <= 0 or sum(part) > 1:
-                raise InvalidInput("shares must be above 0 and add up to 1 at most, exactly.")
+                raise InvalidInput(
+                    "must be above 0 and add up to 1 at most, exactly", parameter="shares"
+                )
 
         def column(index: int, head: int | None) -> SymmetricMean:
             return SymmetricMean.planned(

@@ -55,9 +55,9 @@ class UnknownNumber:
 
     def __post_init__(self) -> None:
         if not self.epsilon >= Fraction(1, 1 << 40):
-            raise InvalidInput("epsilon must be at least 2^-40.")
+            raise InvalidInput("must be at least 2^-40", parameter="epsilon")
         if not Fraction(1, 1 << 1074) <= self.delta < 1:
-            raise InvalidInput("delta must lie strictly between 0 and 1.")
+            raise InvalidInput("must lie strictly between 0 and 1", parameter="delta")
         _check.count("n0", self.n0)
 
     @cached_property

@@ -143,7 +143,7 @@ class QuantileRecipe:
         if (self.n is None) != (self.protection.neighbors is Neighbors.ADD_REMOVE):
             raise InvalidInput("n is secret if and only if records are added or removed.")
         if any(not 0 < fraction < 1 for fraction in self.fractions):
-            raise InvalidInput("q must lie strictly between 0 and 1.")
+            raise InvalidInput("must lie strictly between 0 and 1", parameter="q")
         everything = [search for row in self.searches for search in row]
         for search in everything:
             if search.contributions != self.protection.contributions or search.law != self.law:

@@ -82,7 +82,9 @@ class SmoothMean:
         if not lower < upper:
             raise InvalidInput("an interval must have its lower end below its upper end.")
         if not epsilon >= LEAST_EPSILON:
-            raise InvalidInput("epsilon must be at least 2^-40 for each value released.")
+            raise InvalidInput(
+                "must be at least 2^-40 for each value released", parameter="epsilon"
+            )
         strength = min(epsilon, MOST_EPSILON)
         hidden = falling_exponential(strength / 2, _PRECISION)[1]
         slope, unit = _slope_and_unit(hidden)

@@ -54,15 +54,18 @@ class EqualCells:
         for name in ("lower", "upper"):
             object.__setattr__(self, name, _check.real(name, getattr(self, name)))
         if not self.lower < self.upper:
-            raise InvalidInput(f"lower must be below upper; got {self.lower:g} and {self.upper:g}.")
+            raise InvalidInput(
+                "must be below upper", parameter="lower", value=f"{self.lower:g} and {self.upper:g}"
+            )
         if not math.isfinite(self.upper - self.lower):
             raise InvalidInput("lower and upper must not be further apart than the largest float.")
         cells = _check.count("cells", self.cells, least=2, most=MOST_CELLS)
         object.__setattr__(self, "cells", cells)
         if not (np.diff(self.edges) > 0).all():
             raise InvalidInput(
-                f"cells must be few enough for floats to tell their edges apart; got {cells} "
-                f"between {self.lower!r} and {self.upper!r}."
+                "must be few enough for floats to tell their edges apart",
+                parameter="cells",
+                value=f"{cells} between {self.lower!r} and {self.upper!r}",
             )
 
     @cached_property
@@ -94,8 +97,10 @@ class EqualCells:
             after = int(np.searchsorted(edges, value))
             near = [f"{edges[i]:.10g}" for i in (after - 1, after) if 0 <= i <= self.cells]
             raise InvalidInput(
-                f"{name} must be an edge of the cells, {' or '.join(near)}; got {value:g}. "
-                "Nothing is known about parts of a cell."
+                f"must be an edge of the cells, {' or '.join(near)}",
+                parameter=name,
+                value=f"{value:g}",
+                hint="Nothing is known about parts of a cell.",
             )
         return place
 

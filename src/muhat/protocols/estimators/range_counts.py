@@ -117,7 +117,7 @@ class RangeCounts:
         """The first cell up to which the monotone prefix reaches q, from 0 to 1."""
         q = _check.real("q", q)
         if not 0 <= q <= 1:
-            raise InvalidInput(f"q must lie between 0 and 1; got {q:g}.")
+            raise InvalidInput("must lie between 0 and 1", parameter="q", value=f"{q:g}")
         return int(np.searchsorted(self.monotone()[1:], q, side="left"))
 
     def _range(self, first: int, last: int) -> tuple[int, int]:

@@ -51,10 +51,12 @@ class Allowance:
         if with_delta(self.promise) is None:
             raise InvalidInput("mixed shares need ApproxDP: some δ is spent on the mixing.")
         if self.promise.epsilon > LARGEST_EPSILON:
-            raise InvalidInput(f"epsilon must be at most {LARGEST_EPSILON:g}: more is no promise.")
+            raise InvalidInput(
+                f"must be at most {LARGEST_EPSILON:g}: more is no promise", parameter="epsilon"
+            )
         share = Fraction(self.share)
         if not 0 < share <= 1 or share.denominator > LARGEST_DENOMINATOR:
-            raise InvalidInput("share must be a fraction above 0 and at most 1.")
+            raise InvalidInput("must be a fraction above 0 and at most 1", parameter="share")
         object.__setattr__(self, "share", share)
 
     def part(self, share: Fraction) -> Allowance:

@@ -67,7 +67,9 @@ def gain(epsilon: float) -> Fraction:
     """
     amount = as_typed(epsilon)
     if not amount >= as_typed(LEAST_EPSILON):
-        raise InvalidInput(f"epsilon must be at least {LEAST_EPSILON:g}; got {epsilon:g}.")
+        raise InvalidInput(
+            f"must be at least {LEAST_EPSILON:g}", parameter="epsilon", value=f"{epsilon:g}"
+        )
     amount = min(amount, Fraction(LARGEST_EPSILON))
     # 1 − e^-ε is at least ε/2 or ½, and e^-ε at least 2^(−1.5ε).
     precision = 66 + max(0, math.ceil(-math.log2(amount))) + math.ceil(1.5 * amount)
