@@ -30,7 +30,7 @@ class EventGrid:
 
     `center` is what a missing or non-finite number becomes. Bounds off the grid are rounded to it.
 
-    >>> Grid.between(Fraction(0), Fraction(1), -4).place(0.7)
+    >>> EventGrid.between(Fraction(0), Fraction(1), -4).place(0.7)
     11
     """
 
