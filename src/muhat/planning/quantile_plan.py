@@ -19,7 +19,8 @@ from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.digest import digest_of
 from muhat.planning.run import COUNT_THEM, Columns, check_rows, count_rows, run
 from muhat.privacy import Neighbors, Privacy
-from muhat.release.quantile_release import MISSING, QuantileRelease
+from muhat.release.quantile_display import MISSING
+from muhat.release.quantile_release import QuantileRelease
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

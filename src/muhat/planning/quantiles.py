@@ -19,7 +19,8 @@ from muhat.planning.quantile_plan import QuantilePlan, QuantileWork
 from muhat.planning.run import run
 from muhat.planning.shortcuts import COUNTED, Counted, number_for
 from muhat.privacy import Neighbors, Privacy, as_typed, check_promise
-from muhat.release.quantile_release import MISSING, QuantileRelease
+from muhat.release.quantile_display import MISSING
+from muhat.release.quantile_release import QuantileRelease
 
 if TYPE_CHECKING:
     from muhat.data.grids import UniformGrid

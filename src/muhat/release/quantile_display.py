@@ -14,6 +14,15 @@ from muhat.release.quantile_grids import shown, words
 if TYPE_CHECKING:
     from muhat.release.quantile_release import QuantileRelease
 
+MISSING = {
+    "drop": "a missing or non-finite value is left out: each quantile is of its column's recorded "
+    "values",
+    "center": "a missing or non-finite value counts as the middle of the bounds",
+    "none": "nothing is missing, as was declared; a value that is counts as the middle of the "
+    "bounds",
+}
+"""What becomes of missing values, in words that follow every table."""
+
 NOTE = (
     "The rank error counts records: the value lies between records that far from the quantile. "
     "Intervals are for the quantiles of these records, clipped to the bounds: they cover noise "
@@ -36,8 +45,6 @@ def release_html(release: QuantileRelease) -> str:
 
 def release_notes(release: QuantileRelease) -> list[str]:
     """What became of missing values, how many there are, and what the errors mean."""
-    from muhat.release.quantile_release import MISSING
-
     rule = MISSING[release.missing]
     said = [f"{rule[0].upper()}{rule[1:]}.", *recorded_lines(release)]
     return [*caution_lines(release.privacy, release.n), *said, NOTE]

@@ -19,21 +19,12 @@ from muhat.mechanisms.quantiles.recorded_count import RecordedCount
 from muhat.mechanisms.quantiles.search_walk import Comparison
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
+from muhat.release.quantile_display import MISSING
 from muhat.release.quantile_grids import AnyGrid, read_grid, span, step
 from muhat.release.reading import read_json
 
 SCHEMA = "muhat.quantile/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
-
-
-MISSING = {
-    "drop": "a missing or non-finite value is left out: each quantile is of its column's recorded "
-    "values",
-    "center": "a missing or non-finite value counts as the middle of the bounds",
-    "none": "nothing is missing, as was declared; a value that is counts as the middle of the "
-    "bounds",
-}
-"""What becomes of missing values, in words that follow every table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

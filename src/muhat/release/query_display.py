@@ -20,6 +20,16 @@ from muhat.release.query_table import query_names
 if TYPE_CHECKING:
     from muhat.release.query_release import QueryRelease
 
+MISSING = {
+    "drop": "A record whose {names} is missing or not declared is left out: the counts are of "
+    "recorded values.",
+    "other": 'A missing or undeclared {names} counts as "other".',
+    "default": "A missing or undeclared {names} counts as the default that was declared.",
+    "none": "No {names} is missing or undeclared, as was declared; one that is counts as the first "
+    "category.",
+}
+"""What becomes of missing values, in words that follow every table."""
+
 
 def release_text(release: QueryRelease) -> str:
     """Answers for the terminal."""
@@ -40,8 +50,6 @@ def release_notes(release: QueryRelease) -> list[str]:
 
 def missing_lines(release: QueryRelease) -> list[str]:
     """The rules for missing values that were used, and how many values are recorded."""
-    from muhat.release.query_release import MISSING
-
     lines = []
     for rule, words in MISSING.items():
         named = zip(release.attributes.names, release.missing, strict=False)

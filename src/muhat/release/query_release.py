@@ -16,6 +16,7 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
 from muhat.release.fields import account_fields, interval_fields, read_account, read_certificate
+from muhat.release.query_display import MISSING
 from muhat.release.query_table import Attributes, marginal_table, tidy_table
 from muhat.release.reading import read_json
 from muhat.workloads import Workload
@@ -23,16 +24,6 @@ from muhat.workloads.residuals import is_marginal
 
 SCHEMA = "muhat.queries/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
-
-MISSING = {
-    "drop": "A record whose {names} is missing or not declared is left out: the counts are of "
-    "recorded values.",
-    "other": 'A missing or undeclared {names} counts as "other".',
-    "default": "A missing or undeclared {names} counts as the default that was declared.",
-    "none": "No {names} is missing or undeclared, as was declared; one that is counts as the first "
-    "category.",
-}
-"""What becomes of missing values, in words that follow every table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
