@@ -12,7 +12,6 @@ from muhat.data.columns import Batch, Floats
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import BallLattice, ImageLattice, LiftClip
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.clipping import clips_of
 
 RNG = np.random.default_rng(40)
 A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])
@@ -61,7 +60,7 @@ def test_records_are_clipped_as_the_domain_clips_them(K):
     x = hostile(500, K)
     x[60, 0] = 0.0
     x[50:60] = np.clip(np.nan_to_num(x[50:60]), -1e150, 1e150)
-    clips, start, found = clips_of(K), 0, []
+    clips, start, found = K.clips(), 0, []
     with np.errstate(all="ignore"):
         for clip in clips:
             stop = start + clip.record_dim

@@ -25,7 +25,7 @@ from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.promised import pair, two_sided
 from muhat.bounds.unbiased import quotient
 from muhat.domains import Ball, Box, Domain, Ellipsoid, Image, LpBall, Translate
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.privacy import Privacy
 

@@ -16,9 +16,9 @@ from muhat.data.exact import split
 from muhat.data.gauge_kernel import gauge_functions, norms
 from muhat.data.points_kernel import PointsKernel
 from muhat.data.simplex_kernel import SimplexKernel
-from muhat.domains.base import LARGEST_OFFSET
 from muhat.domains.lattice import Clip, GaugeClip, LiftClip, PointsLattice, SimplexLattice
 from muhat.domains.moment_tensor import MomentTensor
+from muhat.domains.vectors import LARGEST_OFFSET
 
 ClipFunction = Callable[[Sequence[Column]], list[FloatArray]]
 

@@ -9,8 +9,8 @@ import numpy as np
 from muhat.data.box_kernel import whole_records
 from muhat.data.columns import Column, FloatArray, Mask
 from muhat.data.exact import Steps, split
-from muhat.domains.base import LARGEST_OFFSET
 from muhat.domains.lattice import PointsLattice
+from muhat.domains.vectors import LARGEST_OFFSET
 
 _CHUNK_VALUES = 1 << 16
 

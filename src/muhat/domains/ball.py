@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains.base import (
-    Domain,
+from muhat.domains.base import Domain
+from muhat.domains.lattice_gauges import Gauge, LpGauge
+from muhat.domains.norms import p_norm, touching
+from muhat.domains.vectors import (
     Matrix,
     Vector,
     center_vector,
@@ -22,7 +24,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import p_norm, touching
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -58,6 +59,9 @@ class Ball(Domain):
 
     def farthest(self, weights: Vector) -> float:
         return float(self.radius * np.max(weights))
+
+    def exact_gauge(self) -> Gauge:
+        return LpGauge(2, tuple(self.half_widths.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "radius": self.radius.hex(), "center": hexed(self.center)}

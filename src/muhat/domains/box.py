@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import Domain, Matrix, Vector, check_scale, records, short, signs, vector
+from muhat.domains.base import Domain
+from muhat.domains.lattice_gauges import BlockGauge, Gauge, LpGauge
+from muhat.domains.vectors import Matrix, Vector, check_scale, records, short, signs, vector
 from muhat.errors import InvalidInput
 
 Bounds = ArrayLike | Sequence[Fraction]
@@ -77,6 +79,9 @@ class Box(Domain):
     def vertices(self) -> Matrix | None:
         corners = signs(self.dim, self.dim)
         return None if corners is None else np.where(corners > 0, self.upper, self.lower)
+
+    def exact_gauge(self) -> Gauge:
+        return BlockGauge(tuple(LpGauge(1, (width,)) for width in self.half_widths.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "bounds": [[str(low), str(high)] for low, high in self.bounds]}

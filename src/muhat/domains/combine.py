@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from muhat.domains.ball import Ball
-from muhat.domains.base import LARGEST_ARRAY, Domain, Matrix, Vector, matrix, vector
+from muhat.domains.base import Domain
 from muhat.domains.box import Box
 from muhat.domains.ellipsoid import Ellipsoid
 from muhat.domains.image import Image
@@ -23,6 +23,7 @@ from muhat.domains.product import Product
 from muhat.domains.schatten_ball import SchattenBall
 from muhat.domains.sums import Sum
 from muhat.domains.translate import Translate
+from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, matrix, vector
 from muhat.domains.zonotope import Zonotope
 from muhat.errors import InvalidInput
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
+from muhat.domains.base import Domain
+from muhat.domains.lattice_gauges import EllipsoidGauge, Gauge, LpGauge
+from muhat.domains.norms import p_norm, touching
+from muhat.domains.vectors import (
     LARGEST_ARRAY,
-    Domain,
     Matrix,
     Vector,
     center_vector,
@@ -22,7 +24,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import p_norm, touching
 from muhat.errors import InvalidInput
 
 TOO_FLAT = "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
@@ -148,6 +149,12 @@ class Ellipsoid(Domain):
         if self.is_diagonal:
             return float(np.max(weights * self.half_widths))
         return float(np.linalg.norm(weights[:, None] * self.factor, 2))
+
+    def exact_gauge(self) -> Gauge:
+        if self.is_diagonal:
+            return LpGauge(2, tuple(self.half_widths.tolist()))
+        rows = self.inverse_factor.tolist()
+        return EllipsoidGauge(tuple(tuple(row[: i + 1]) for i, row in enumerate(rows)))
 
     def to_dict(self) -> dict[str, Any]:
         if self.is_diagonal:

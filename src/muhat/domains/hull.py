@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat.domains.ball import Ball
-from muhat.domains.base import Domain, Matrix, Vector, vector
+from muhat.domains.base import Domain
 from muhat.domains.box import Box
 from muhat.domains.ellipsoid import Ellipsoid
 from muhat.domains.lp_ball import LpBall
 from muhat.domains.schatten_ball import SchattenBall
 from muhat.domains.simplex import Simplex
+from muhat.domains.vectors import Matrix, Vector, vector
 
 MOST_CORNERS = 400
 TOLERANCE = 1e-9

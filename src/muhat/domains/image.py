@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
+from muhat.domains.base import Domain, Preimage
+from muhat.domains.norms import p_norm
+from muhat.domains.vectors import (
     LARGEST_ARRAY,
-    Domain,
     Matrix,
-    Preimage,
     Vector,
     check_scale,
     hexed,
@@ -20,7 +20,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 
 

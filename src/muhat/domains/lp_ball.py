@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains.base import (
+from muhat.domains.base import Domain
+from muhat.domains.lattice_gauges import Gauge, LpGauge
+from muhat.domains.norms import ball_order, dual_order, p_norm, touching
+from muhat.domains.vectors import (
     LARGEST_ARRAY,
-    Domain,
     Matrix,
     Vector,
     center_vector,
@@ -25,7 +27,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import ball_order, dual_order, p_norm, touching
 from muhat.errors import InvalidInput
 
 
@@ -100,6 +101,9 @@ class LpBall(Domain):
             return None
         axes = np.diag(self.half_widths)
         return np.asarray(self.center + np.concatenate([axes, -axes]))
+
+    def exact_gauge(self) -> Gauge:
+        return LpGauge(self.p, tuple(self.half_widths.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -12,17 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
-from muhat.domains.base import (
-    LARGEST_ARRAY,
-    Domain,
-    Matrix,
-    Vector,
-    dimension,
-    offsets,
-    rows,
-    vector,
-)
+from muhat.domains.base import Domain
+from muhat.domains.clips import Clip, LiftClip
 from muhat.domains.norms import ball_order, p_norm, touching
+from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, dimension, offsets, rows, vector
 from muhat.errors import InvalidInput
 
 LARGEST_ORDER = 100
@@ -196,6 +189,9 @@ class MomentTensor(Domain):
         lower, upper = self.bounding_box
         corner = np.maximum(self.center - lower, upper - self.center)
         return min(float(np.max(weights)) * distance, float(p_norm(weights * corner, 2)))
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        return (LiftClip(self.order, self.record_dim, offset),)
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "order": self.order, "dim": self.record_dim}

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muhat.domains.base import (
-    Domain,
+from muhat.domains.base import Domain
+from muhat.domains.clips import Clip
+from muhat.domains.norms import p_norm
+from muhat.domains.points_lattice import PointsLattice
+from muhat.domains.vectors import (
     Matrix,
     Vector,
     check_scale,
@@ -20,7 +23,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import p_norm
 
 CHUNK = 1 << 20
 """Distances computed at a time."""
@@ -107,6 +109,11 @@ class Points(Domain):
 
     def vertices(self) -> Matrix | None:
         return self.points
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None:
+            return super().clips(offset)
+        return (PointsLattice.of(self.points, nearest=True),)
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "points": [hexed(row) for row in self.points]}

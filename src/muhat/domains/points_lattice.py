@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
-from muhat.domains.base import matrix
+from muhat.domains.vectors import matrix
 from muhat.errors import InvalidInput
 
 MOST_POINTS = 1_000_000

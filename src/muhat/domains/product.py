@@ -11,16 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
-    LARGEST_ARRAY,
-    LARGEST_LIST,
-    Domain,
-    Matrix,
-    Preimage,
-    Vector,
-    rows,
-    vector,
-)
+from muhat.domains.base import Domain, Preimage
+from muhat.domains.clips import Clip
+from muhat.domains.lattice_gauges import BlockGauge, BlockPart, Gauge
+from muhat.domains.vectors import LARGEST_ARRAY, LARGEST_LIST, Matrix, Vector, rows, vector
 from muhat.errors import InvalidInput
 
 
@@ -109,6 +103,20 @@ class Product(Domain):
 
     def _pairs(self) -> list[tuple[Domain, slice]]:
         return list(zip(self.parts, self.blocks, strict=True))
+
+    def exact_gauge(self) -> Gauge | None:
+        parts: list[BlockPart] = []
+        for part in self.parts:
+            gauge = part.exact_gauge()
+            if gauge is None:
+                return None
+            parts += gauge.parts if isinstance(gauge, BlockGauge) else [gauge]
+        return BlockGauge(tuple(parts))
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None:
+            return super().clips(offset)
+        return tuple(clip for part in self.parts for clip in part.clips())
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "parts": [part.to_dict() for part in self.parts]}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from muhat import _check
-from muhat.domains.base import dimension
+from muhat.domains.vectors import dimension
 from muhat.errors import InvalidInput
 
 LARGEST_MAGNITUDE = 1e100

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains.base import (
-    Domain,
+from muhat.domains.base import Domain
+from muhat.domains.lattice_gauges import Gauge, SchattenGauge
+from muhat.domains.norms import ball_order, dual_order, p_norm, touching
+from muhat.domains.vectors import (
     Matrix,
     Vector,
     center_vector,
@@ -23,7 +25,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.norms import ball_order, dual_order, p_norm, touching
 from muhat.errors import InvalidInput
 
 
@@ -94,6 +95,9 @@ class SchattenBall(Domain):
         # ‖X‖_F ≤ k^{max(0, 1/2 − 1/p)}·‖σ(X)‖_p for k singular values.
         growth = math.pow(min(self.shape), max(0.0, 0.5 - 1 / self.p))
         return self.radius * min(float(np.max(weights)) * growth, float(p_norm(weights, 2)))
+
+    def exact_gauge(self) -> Gauge:
+        return SchattenGauge(self.p, self.shape, self.radius)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
+from muhat.domains.base import Domain
+from muhat.domains.clips import Clip
+from muhat.domains.simplex_lattice import SimplexLattice
+from muhat.domains.vectors import (
     LARGEST_ARRAY,
-    Domain,
     Matrix,
     Vector,
     dimension,
@@ -95,6 +97,9 @@ class Simplex(Domain):
         if self.dim * (self.dim + 1) > LARGEST_ARRAY:
             return None
         return np.eye(self.dim + 1, self.dim) if self.origin else np.eye(self.dim)
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        return (SimplexLattice(self.dim, self.origin, offset),)
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": self.kind, "dim": self.dim, "origin": self.origin}

@@ -11,17 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
-    LARGEST_ARRAY,
-    LARGEST_LIST,
-    Domain,
-    Matrix,
-    Preimage,
-    Vector,
-    check_scale,
-    vector,
-)
+from muhat.domains.base import Domain, Preimage
 from muhat.domains.norms import p_norm
+from muhat.domains.vectors import LARGEST_ARRAY, LARGEST_LIST, Matrix, Vector, check_scale, vector
 from muhat.errors import InvalidInput
 
 

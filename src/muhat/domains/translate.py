@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import Domain, Matrix, Preimage, Vector, hexed, rows, short, unhexed, vector
+from muhat.domains.base import Domain, Preimage
+from muhat.domains.clips import Clip
+from muhat.domains.vectors import Matrix, Vector, hexed, rows, short, unhexed, vector
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -69,6 +71,11 @@ class Translate(Domain):
     def vertices(self) -> Matrix | None:
         corners = self.inner.vertices()
         return None if corners is None else corners + self.offset
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None:
+            return super().clips(offset)
+        return self.inner.clips(tuple(self.offset.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
         inner = self.inner.to_dict()

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.base import (
-    Domain,
+from muhat.domains.base import Domain, Preimage
+from muhat.domains.box import Box
+from muhat.domains.norms import p_norm
+from muhat.domains.vectors import (
     Matrix,
-    Preimage,
     Vector,
     center_vector,
     check_scale,
@@ -22,8 +23,6 @@ from muhat.domains.base import (
     unhexed,
     vector,
 )
-from muhat.domains.box import Box
-from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 
 

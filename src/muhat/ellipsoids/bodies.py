@@ -30,7 +30,7 @@ from muhat.domains import (
     Translate,
     Zonotope,
 )
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.finite import around_columns, around_differences, around_shifted
 from muhat.ellipsoids.floors import LARGEST_DENSE, dual_floor, sampled_floor, second_moment
 from muhat.ellipsoids.moment_tensors import around_tensors

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains import MomentTensor
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.floors import dual_floor
 from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, with_factor
 from muhat.ellipsoids.verification import gamma

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.finite import FiniteResult
 from muhat.ellipsoids.verification import FUNCTION_ERROR, gamma
 from muhat.errors import InvalidInput

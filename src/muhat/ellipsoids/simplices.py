@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from muhat.domains import Simplex
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.floors import dual_floor
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,

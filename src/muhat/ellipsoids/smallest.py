@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat.domains import Domain
-from muhat.domains.base import Vector, vector
+from muhat.domains.vectors import Vector, vector
 from muhat.ellipsoids.bodies import around
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.two_sided import around_both_sides

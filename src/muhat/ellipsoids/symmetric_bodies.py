@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.domains import Ball, Ellipsoid, SchattenBall
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,
     SmallestEllipsoid,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from muhat.domains import Domain, Image, MomentTensor, Points, Simplex, Translate
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.bodies import around, moment_of
 from muhat.ellipsoids.finite import around_columns
 from muhat.ellipsoids.floors import dual_floor

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains.base import Vector, signs
+from muhat.domains.vectors import Vector, signs
 from muhat.ellipsoids.finite import around_columns
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,

@@ -15,8 +15,8 @@ import numpy as np
 
 from muhat._words import Parameter, given
 from muhat.domains import Box
-from muhat.domains.base import Vector
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.columns import columns_recipe

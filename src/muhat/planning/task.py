@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from muhat import _check
 from muhat._words import BOX, SECRET_N, Parameter, given
 from muhat.domains import Box, Domain, Reals, Simplex
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body

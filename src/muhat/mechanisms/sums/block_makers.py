@@ -30,7 +30,6 @@ from muhat.domains import (
     Simplex,
     Translate,
 )
-from muhat.domains.base import Vector
 from muhat.domains.lattice import (
     BallLattice,
     BoxLattice,
@@ -40,11 +39,11 @@ from muhat.domains.lattice import (
     PointsLattice,
     SimplexLattice,
 )
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.moment_tensors import length_form
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block import Block
-from muhat.mechanisms.sums.clipping import clips_of, gauge_of, has_gauge
 from muhat.privacy import Neighbors
 
 LARGEST_SIMPLEX = 5_000
@@ -122,17 +121,17 @@ def mapped_block(
     center = domain.center if ellipsoid.shift is None else ellipsoid.shift
     if body == "symmetric":
         center = np.zeros(domain.dim)
-    plain = has_gauge(source.domain) and center is domain.center
-    if plain and ellipsoid.factor is None and source.matrix is None:
-        return _diagonal(domain, ellipsoid.scales, gauge_of(source.domain))
+    gauge = source.domain.exact_gauge() if center is domain.center else None
+    if gauge is not None and ellipsoid.factor is None and source.matrix is None:
+        return _diagonal(domain, ellipsoid.scales, gauge)
     root = _thin(ellipsoid.root)
     if root.shape[1] == 0:
         raise InvalidInput("the domain is a single point: its mean is known without any data.")
     inverse = np.linalg.pinv(root)
-    if plain:
+    if gauge is not None:
         whitening = inverse if source.matrix is None else inverse @ source.matrix
         start = source.domain.center.tolist()
-        ball = BallLattice.mapped(start, whitening.tolist(), gauge_of(source.domain))
+        ball = BallLattice.mapped(start, whitening.tolist(), gauge)
         return Block(ball, np.ones(root.shape[1]), domain.center, root)
     start, whitening = center - source.offset, inverse
     if source.matrix is not None:
@@ -143,7 +142,7 @@ def mapped_block(
         center = source.matrix @ start + source.offset
         whitening = inverse @ source.matrix
     ball = BallLattice.mapped(start.tolist(), whitening.tolist())
-    lattice = ImageLattice(clips_of(source.domain), ball)
+    lattice = ImageLattice(source.domain.clips(), ball)
     return Block(lattice, np.ones(root.shape[1]), center, root)
 
 

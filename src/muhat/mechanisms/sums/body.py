@@ -12,7 +12,7 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat.domains import Box, Domain, Preimage
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block import Block
 from muhat.mechanisms.sums.block_makers import block_from_origin, block_of, mapped_block, parts_of

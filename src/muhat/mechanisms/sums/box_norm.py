@@ -8,7 +8,7 @@ three for many columns of like width. Proof: docs/proofs/norms.md.
 from __future__ import annotations
 
 from muhat.domains import Box
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import calibrated

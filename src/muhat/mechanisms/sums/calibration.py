@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery

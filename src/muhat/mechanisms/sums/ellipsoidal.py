@@ -13,7 +13,7 @@ docs/proofs/gaussian.md, docs/proofs/norms.md.
 
 from __future__ import annotations
 
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import calibrated
 from muhat.mechanisms.sums.recipe import Protection, Recipe

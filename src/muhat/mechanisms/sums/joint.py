@@ -15,8 +15,8 @@ Proof: docs/proofs/joint.md.
 from __future__ import annotations
 
 from muhat.domains import Domain
-from muhat.domains.base import Vector
 from muhat.domains.norms import p_norm
+from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.mechanisms.sums.body import Body

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from muhat.domains import Ball, Box, Simplex
-from muhat.domains.base import Vector
+from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import calibrated

@@ -11,16 +11,8 @@ from numpy.typing import ArrayLike
 
 from muhat import domains
 from muhat.domains import Domain
-from muhat.domains.base import (
-    LARGEST_ARRAY,
-    Matrix,
-    Preimage,
-    Vector,
-    hexed,
-    matrix,
-    unhexed,
-    vector,
-)
+from muhat.domains.base import Preimage
+from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, hexed, matrix, unhexed, vector
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
 from muhat.errors import InvalidInput
 
