@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from muhat.data.columns import Batch
 from muhat.data.states import Numbers
+from muhat.data.threads import fold_partitions
 
 
 class Adds(Protocol):
@@ -103,6 +104,4 @@ class PartitionedSource(Source):
         self, accumulator: Callable[[], Added], *, show_progress: bool, threads: int | None
     ) -> list[Added] | None:
         """One pass by a small pool of threads."""
-        from muhat.data.threads import fold_partitions
-
         return fold_partitions(self, accumulator, show_progress=show_progress, threads=threads)

@@ -6,11 +6,14 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muhat.data.base import Added, Partition, PartitionedSource
 from muhat.data.progress import Progress
+
+if TYPE_CHECKING:
+    from muhat.data.base import Added, Partition, PartitionedSource
 
 MOST_THREADS = 4
 

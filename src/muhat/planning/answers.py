@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
-from muhat.planning.plan import Plan
 from muhat.release.fields import CONFIDENCE
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
+
+if TYPE_CHECKING:
+    from muhat.planning.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,13 @@ from muhat._words import SECRET_N
 from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.planning.answers import Answer, answer
-from muhat.planning.plan import Plan
 from muhat.planning.run import COUNT_THEM, Columns, account_of, check_rows, chosen_columns, note_of
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
+    from muhat.planning.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from muhat.mechanisms.sums.recipe import Protection, Recipe
 from muhat.noise.law import absolute_moment
 from muhat.noise.spread import Spread
 from muhat.planning.digest import digest_of
+from muhat.planning.execution import SumsWork
 from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
@@ -281,8 +282,6 @@ class Plan:
         ledger: LedgerLike = None,
     ) -> Release:
         """Read the data once and release the answer, in the order of `planning.run`."""
-        from muhat.planning.execution import SumsWork
-
         return run(SumsWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> Plan:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from muhat._words import Parameter, given_rows
 from muhat.errors import DataChanged, InvalidInput
-from muhat.planning.query_plan import QueryPlan
 from muhat.planning.run import Columns, account_of
 from muhat.privacy import Neighbors
 from muhat.release.query_release import QueryRelease
 
 if TYPE_CHECKING:
     from muhat.data.histogram import CellSource
+    from muhat.planning.query_plan import QueryPlan
 
 Axes = tuple[int, ...]
 

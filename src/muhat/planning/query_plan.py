@@ -18,6 +18,7 @@ from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.mechanisms.sums.recipe import Protection
 from muhat.planning.digest import digest_of
 from muhat.planning.plan import metric_name
+from muhat.planning.query_execution import QueriesWork
 from muhat.planning.run import run
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer_noise import AnswerNoise
@@ -214,8 +215,6 @@ class QueryPlan:
 
         The order of the steps is that of `planning.run`.
         """
-        from muhat.planning.query_execution import QueriesWork
-
         return run(QueriesWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> QueryPlan:

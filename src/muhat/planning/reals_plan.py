@@ -13,6 +13,7 @@ from muhat.ledger import LedgerLike
 from muhat.mechanisms.learning.learning import Method
 from muhat.planning.low_bias_method import LowBiasMethod
 from muhat.planning.run import run
+from muhat.planning.unbounded_execution import RealsWork
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
 
@@ -65,8 +66,6 @@ class RealsPlan(ABC):
         ledger: LedgerLike = None,
     ) -> Release:
         """Read the data, a few times if need be, and release the mean; see `planning.run`."""
-        from muhat.planning.unbounded_execution import RealsWork
-
         return run(RealsWork(self), data, columns, ledger)
 
     def assuming(self, *sentences: str) -> Self:
