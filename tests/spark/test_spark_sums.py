@@ -174,13 +174,13 @@ def test_lists_of_another_length_are_missing(spark: Any) -> None:
 
 
 def test_all_that_a_pass_may_need_is_found_in_the_archive_alone(tmp_path: Path) -> None:
-    """In rooms that have no __init__.py too."""
+    """In every storey of the rooms."""
     source = Path(muhat.__file__).parent
     rooms = ("data", "domains", "mechanisms", "noise", "release", "workloads")
     names = [
-        f"muhat.{room}.{module.stem}"
+        ".".join(module.relative_to(source.parent).with_suffix("").parts)
         for room in rooms
-        for module in (source / room).glob("*.py")
+        for module in (source / room).rglob("*.py")
         if module.stem != "__init__"
     ]
     assert "muhat.mechanisms.sums.ratio" in names
