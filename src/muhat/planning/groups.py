@@ -16,7 +16,7 @@ from muhat.errors import InvalidInput
 from muhat.planning.answers import answer
 from muhat.planning.execution import released
 from muhat.planning.plan import Plan
-from muhat.planning.run import Columns
+from muhat.planning.run import Columns, Uncounted
 from muhat.release.group_release import GroupRelease
 
 if TYPE_CHECKING:
@@ -27,14 +27,13 @@ MOST_GROUPS = 100_000
 
 
 @dataclass(frozen=True)
-class GroupsWork:
+class GroupsWork(Uncounted[Plan, "GroupSource"]):
     """The work of a plan's mean for every group of records.
 
     `plan` is for a secret number of records; `by` is a column and `groups` its public categories,
     as for queries. Records of any other group are left out.
     """
 
-    plan: Plan
     by: str | int
     groups: Cells | None
 
@@ -70,13 +69,6 @@ class GroupsWork:
         _check.count("the number of groups", categories.size, most=MOST_GROUPS)
         assert columns is not None
         return open_groups(data, columns, [self.by], [categories], dim=self.plan.dim)
-
-    def counted(self, source: GroupSource) -> Plan:
-        """Nothing is counted."""
-        return self.plan
-
-    def admit(self, plan: Plan, source: GroupSource) -> None:
-        """Nothing else can fail."""
 
     def note(self, plan: Plan, source: GroupSource) -> str:
         """The columns, and that of the groups."""

@@ -12,7 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from muhat._text import printable
 from muhat._words import Parameter, Sentence, given_rows
@@ -74,6 +75,20 @@ class Work(Protocol[Planned, Opened, Result]):
 
     def read(self, plan: Planned, source: Opened, head: dict[str, Any] | None) -> Result:
         """Read the values, add the noise, and say what came out."""
+
+
+@dataclass(frozen=True)
+class Uncounted(Generic[Planned, Opened]):
+    """Work whose plan is whole before the data: nothing is counted, and nothing more is refused."""
+
+    plan: Planned
+
+    def counted(self, source: Opened) -> Planned:
+        """The plan as it is."""
+        return self.plan
+
+    def admit(self, plan: Planned, source: Opened) -> None:
+        """All was refused when the data were opened."""
 
 
 def run(

@@ -26,7 +26,7 @@ from muhat.ledger import LedgerLike
 from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
 from muhat.planning.digest import digest_of
-from muhat.planning.run import Columns, account_of, chosen_columns, note_of, run
+from muhat.planning.run import Columns, Uncounted, account_of, chosen_columns, note_of, run
 from muhat.planning.task import Task, assumptions
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -178,23 +178,14 @@ class SmoothPlan:
 
 
 @dataclass(frozen=True)
-class SmoothWork:
+class SmoothWork(Uncounted[SmoothPlan, "Source"]):
     """The work of an unbiased mean of a secret number of records."""
-
-    plan: SmoothPlan
 
     def open(self, data: Any, columns: Columns) -> Source:
         """The data as records."""
         from muhat.data import open_source
 
         return open_source(data, chosen_columns(self.plan.columns, columns), self.plan.dim)
-
-    def counted(self, source: Source) -> SmoothPlan:
-        """Nothing is counted."""
-        return self.plan
-
-    def admit(self, plan: SmoothPlan, source: Source) -> None:
-        """Nothing else can fail."""
 
     def note(self, plan: SmoothPlan, source: Source) -> str:
         """The statistic and the columns."""

@@ -32,7 +32,7 @@ from muhat.planning.digest import digest_of
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.reals_rule import missing_line, require_to_draw
-from muhat.planning.run import Columns, note_of, run
+from muhat.planning.run import Columns, Uncounted, note_of, run
 from muhat.planning.unbounded import UnboundedPlan
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.release import Release
@@ -209,10 +209,8 @@ class UnknownNumberPlan:
 
 
 @dataclass(frozen=True)
-class UnknownNumberWork:
+class UnknownNumberWork(Uncounted[UnknownNumberPlan, "Source"]):
     """The work of a plan for a secret number of records."""
-
-    plan: UnknownNumberPlan
 
     def open(self, data: Any, columns: Columns) -> Source:
         """The data as records of which a random part can be drawn."""
@@ -225,13 +223,6 @@ class UnknownNumberWork:
         if self.plan.missing == "drop":
             require_to_draw(source)
         return source
-
-    def counted(self, source: Source) -> UnknownNumberPlan:
-        """Nothing is counted."""
-        return self.plan
-
-    def admit(self, plan: UnknownNumberPlan, source: Source) -> None:
-        """Nothing else can fail."""
 
     def note(self, plan: UnknownNumberPlan, source: Source) -> str:
         """The statistic and the columns."""

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.planning.run import Columns, run
+from muhat.planning.run import Columns, Uncounted, run
 from muhat.privacy import Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import Engine
@@ -282,21 +282,12 @@ def start(plan: StreamPlan, ledger: LedgerLike = None) -> AnyCounter:
 
 
 @dataclass(frozen=True)
-class StreamWork:
+class StreamWork(Uncounted[StreamPlan, Engine]):
     """The work of a plan for running sums: there are no data yet."""
-
-    plan: StreamPlan
 
     def open(self, data: Any, columns: Columns) -> Engine:
         """The noise, which may not fit into memory."""
         return self.plan.engine.start(self.plan.noise)
-
-    def counted(self, source: Engine) -> StreamPlan:
-        """Nothing is counted."""
-        return self.plan
-
-    def admit(self, plan: StreamPlan, source: Engine) -> None:
-        """Nothing else can fail."""
 
     def note(self, plan: StreamPlan, source: Engine) -> str:
         """How many events there may be."""
