@@ -43,7 +43,7 @@ def report(title: str, target: str, baseline: str, works: dict[str, Callable[[],
 
 def ours(data: Any, lattice: Lattice, columns: Any = None) -> Callable[[], object]:
     """One pass of the engine, opening the source included."""
-    return lambda: exact_sums(open_source(data, columns, lattice.dim), lattice, show_progress=False)
+    return lambda: exact_sums(open_source(data, columns, lattice.dim), lattice)
 
 
 def one_column() -> None:

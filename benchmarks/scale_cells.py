@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.scale_processes import cpu_seconds, family, forget_peaks
 from muhat.data import Sums, exact_sums, open_source
+from muhat.data.base import paced
 from muhat.domains.lattice import BallLattice
 
 SETTINGS = {
@@ -119,7 +120,8 @@ def measure(job: Job) -> Seen:
     opened = _reader(job)
 
     def run(table: str) -> Sums:
-        return exact_sums(open_source(opened(table), None, job.dim), lattice, show_progress=False)
+        with paced(show_progress=False):
+            return exact_sums(open_source(opened(table), None, job.dim), lattice)
 
     run(job.warm)
     run(job.empty)

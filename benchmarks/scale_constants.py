@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
+from muhat.data.base import paced
 from muhat.data.kernel import Accumulator
 from muhat.data.states import joined, packed, unpacked
 from muhat.domains.lattice import Lattice
@@ -65,7 +66,8 @@ def _domain(name: str, dim: int, make: Callable[[int], mh.Domain]) -> str:
 def _pass_seconds(lattice: Lattice, records: Floats) -> float:
     source = open_source(records)
     start = time.process_time()
-    exact_sums(source, lattice, show_progress=False, threads=1)
+    with paced(show_progress=False, threads=1):
+        exact_sums(source, lattice)
     return time.process_time() - start
 
 

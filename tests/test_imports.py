@@ -14,13 +14,14 @@ import muhat
 
 SOURCE = Path(muhat.__file__).parent
 FLOORS = [
-    {"errors", "_arrays", "_check", "_text", "_words"},
-    {"privacy", "domains"},
-    {"ellipsoids"},
+    {"errors", "_arrays", "_check", "_delegation", "_integers", "_plain", "_text", "_words"},
+    {"privacy", "ellipsoids", "records"},
+    {"domains"},
     {"workloads"},
     {"bounds", "noise", "data"},
     {"mechanisms"},
     {"ledger", "release"},
+    {"statistics"},
     {"planning"},
     {"stream", "protocols"},
     {"studies", "research"},
@@ -29,7 +30,10 @@ FLOORS = [
 ]
 """Lowest first; a room may import rooms of its own floor and of floors below."""
 
-STOREYS = {"mechanisms": ("arithmetic", "sums", "queries", "quantiles", "learning")}
+STOREYS = {
+    "mechanisms": ("arithmetic", "sums", "queries", "quantiles", "learning"),
+    "protocols": ("encodings", "randomizers", "estimators", "roles", "means", "counts"),
+}
 """Within a room, lowest first; only what stands higher may import what stands lower."""
 
 NUMERICAL = {"ellipsoids", "workloads", "bounds"}

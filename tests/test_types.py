@@ -85,7 +85,8 @@ def is_of(value: object, said: Any) -> bool:
     if origin in (tuple, list):
         return isinstance(value, origin) and all(is_of(each, arguments[0]) for each in value[:1])
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.dtype == np.float64
+        (kind,) = typing.get_args(arguments[1])
+        return isinstance(value, np.ndarray) and value.dtype == kind
     return isinstance(value, origin or said)
 
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from muhat.ledger import Head as Head
     from muhat.ledger import Ledger as Ledger
     from muhat.planning import Plan as Plan
-    from muhat.planning import UnboundedPlan as UnboundedPlan
     from muhat.planning import count as count
     from muhat.planning import mean as mean
     from muhat.planning import plan_count as plan_count
@@ -48,14 +47,9 @@ if TYPE_CHECKING:
     from muhat.planning import plan_sum as plan_sum
     from muhat.planning import privacy_for as privacy_for
     from muhat.planning import sum as sum
-    from muhat.planning.low_bias_plan import LowBiasPlan as LowBiasPlan
-    from muhat.planning.quantile_plan import QuantilePlan as QuantilePlan
     from muhat.planning.quantiles import plan_quantile as plan_quantile
     from muhat.planning.quantiles import quantile as quantile
     from muhat.planning.queries import plan_queries as plan_queries
-    from muhat.planning.query_plan import QueryPlan as QueryPlan
-    from muhat.planning.smooth import SmoothPlan as SmoothPlan
-    from muhat.planning.unknown_number import UnknownNumberPlan as UnknownNumberPlan
     from muhat.privacy import GDP as GDP
     from muhat.privacy import RDP as RDP
     from muhat.privacy import ZCDP as ZCDP
@@ -66,9 +60,6 @@ if TYPE_CHECKING:
     from muhat.privacy.amplification import amplified as amplified
     from muhat.release import Certificate as Certificate
     from muhat.release import Release as Release
-    from muhat.release.group_release import GroupRelease as GroupRelease
-    from muhat.release.quantile_release import QuantileRelease as QuantileRelease
-    from muhat.release.query_release import QueryRelease as QueryRelease
     from muhat.workloads.factorize import factorize as factorize
 
 _HOMES = {
@@ -104,13 +95,6 @@ _HOMES = {
     "Head": "muhat.ledger",
     "Ledger": "muhat.ledger",
     "Plan": "muhat.planning",
-    "UnboundedPlan": "muhat.planning",
-    "LowBiasPlan": "muhat.planning.low_bias_plan",
-    "SmoothPlan": "muhat.planning.smooth",
-    "UnknownNumberPlan": "muhat.planning.unknown_number",
-    "GroupRelease": "muhat.release.group_release",
-    "QueryPlan": "muhat.planning.query_plan",
-    "QueryRelease": "muhat.release.query_release",
     "factorize": "muhat.workloads.factorize",
     "plan_queries": "muhat.planning.queries",
     "Release": "muhat.release",
@@ -119,8 +103,6 @@ _HOMES = {
     "plan_quantile": "muhat.planning.quantiles",
     "plan_sum": "muhat.planning",
     "privacy_for": "muhat.planning",
-    "QuantilePlan": "muhat.planning.quantile_plan",
-    "QuantileRelease": "muhat.release.quantile_release",
     "quantile": "muhat.planning.quantiles",
     "count": "muhat.planning",
     "mean": "muhat.planning",

@@ -175,7 +175,7 @@ def test_a_reader_that_leaves_early_is_no_mistake(tmp_path, people, monkeypatch)
 def test_a_description_without_an_end_is_not_read_to_the_end(tmp_path, monkeypatch):
     first = new(tmp_path, *AGE, *EPSILON)
     monkeypatch.setattr("muhat.protocols.roles.frames.LONGEST", 50)
-    monkeypatch.setattr("muhat.protocols.protocol.LONGEST", 50)
+    monkeypatch.setattr("muhat.protocols.roles.protocol.LONGEST", 50)
     assert "at most 50 characters long; got 51" in run("show", first, code=2).stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -50,7 +51,8 @@ def test_several_quantiles_of_several_columns(salaries):
     fields = json.loads(done.stdout)
     assert [len(row) for row in fields["value"]] == [2, 2]
     assert fields["n"] is None
-    assert "5000" not in done.stdout
+    # As a number of its own: among the digits of noise it is found now and then.
+    assert not re.search(r"(?<![\d.])5000(?![\d.])", done.stdout)
 
 
 def test_the_account_is_charged(salaries, tmp_path):

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import muhat as mh
 from muhat.cli import main
+from muhat.release.vector_answer import VectorAnswer
 
 RHO = ("--rho", "0.5")
 LOOSE = ("--columns", "a,b", "--magnitude", "1e6")
@@ -215,22 +216,23 @@ def test_an_account_with_too_little_is_not_charged(folder):
 
 def test_a_release_without_a_value_is_shown_as_it_is(folder, monkeypatch):
     def nothing(*_, **options):
-        return mh.Release(
+        answer = VectorAnswer(
             statistic="mean",
             value=np.full(2, np.nan),
             columns=("a", "b"),
             mechanism="test",
-            privacy=options["privacy"],
-            neighbors=mh.Neighbors.SUBSTITUTE,
             n=1000,
             contributions=1,
             domain=None,
             noise=None,
-            certificate=None,
             assumptions=(),
-            plan_digest="",
-            ledger_head=None,
             failure="the records have no common place",
+        )
+        return mh.Release(
+            answers=(answer,),
+            privacy=options["privacy"],
+            neighbors=mh.Neighbors.SUBSTITUTE,
+            plan_digest="",
         )
 
     monkeypatch.setattr("muhat.planning.shortcuts.mean", nothing)
@@ -240,7 +242,7 @@ def test_a_release_without_a_value_is_shown_as_it_is(folder, monkeypatch):
 
 
 def test_symmetric_records_need_no_magnitude(folder):
-    promise = ("--epsilon", "4", "--delta", "1e-6", "--symmetric", "--moment", "2,2")
+    promise = ("--epsilon", "16", "--delta", "1e-6", "--symmetric", "--moment", "2,2")
     fields = json.loads(run("mean", "d.csv", "--columns", "a,b", *promise, "--json").stdout)
     assert fields["mechanism"] == "symmetric"
     # The noise has a deviation of about 0.1.

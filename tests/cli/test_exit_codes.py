@@ -170,7 +170,7 @@ def test_files_that_change_after_the_charge_are_five(folder, monkeypatch):
     def changed(*_, **__):
         raise DataChanged("d.csv has changed since it was opened.")
 
-    monkeypatch.setattr("muhat.planning.execution._sums", changed)
+    monkeypatch.setattr("muhat.planning.sums.NoisySums._sums", changed)
     for ledger, charges in ((), 0), (("--ledger", "budget.db"), 1):
         result = run("mean", "d.csv", *BOUNDS, *RHO, *ledger)
         assert (result.exit_code, spent()) == (5, charges)
@@ -184,7 +184,7 @@ def test_whatever_else_fails_after_the_charge_is_five_and_quotes_nothing(
     def failing(*_, **__):
         raise error(f"the record {SECRET}")
 
-    monkeypatch.setattr("muhat.planning.execution.answer", failing)
+    monkeypatch.setattr("muhat.planning.sums.answer", failing)
     arguments = ("mean", "d.csv", *BOUNDS, *RHO, "--ledger", "budget.db")
     plain = run(*arguments)
     sentence = f"{error.__name__} after the account was charged. The charge stays."
@@ -198,7 +198,7 @@ def test_before_the_charge_an_unforeseen_failure_is_no_five(folder, monkeypatch)
     def failing(*_, **__):
         raise RuntimeError
 
-    monkeypatch.setattr("muhat.planning.execution.SumsWork.admit", failing)
+    monkeypatch.setattr("muhat.planning.sums.NoisySums.admit", failing)
     result = run("mean", "d.csv", *BOUNDS, *RHO, "--ledger", "budget.db")
     assert (result.exit_code, spent()) == (1, 0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from protocol_command import run
 
-from muhat.protocols import CountedQuantiles, CountedRanges
+import muhat as mh
 
 AGE = ("--bounds", "age=16:90")
 LOCAL = ("--epsilon", "2")
@@ -22,14 +22,15 @@ def people(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "kind"), [(("--cells", 4), CountedRanges), (("--q", "0.25,0.5"), CountedQuantiles)]
+    ("asked", "kind"), [(("--cells", 4), "ranges"), (("--q", "0.25,0.5"), "quantile")]
 )
 def test_all_programs_take_quantiles_and_counts(tmp_path, people, asked, kind):
     first, sent = tmp_path / "round1.json", tmp_path / "sent.bin"
     run("new", *AGE, *asked, *LOCAL, "--n", 400, "--out", first)
     assert "400 people's numbers" in run("show", first).stdout
     run("client", first, people, "--columns", "age", "--out", sent)
-    result = kind.from_json(run("server", first, sent, "--json").stdout)
+    result = mh.Release.from_json(run("server", first, sent, "--json").stdout)
+    assert result.statistic == kind
     assert result.columns == ("age",)
     assert result.n == 400
     assert "age · 2-DP" in run("server", first, sent).stdout
@@ -40,7 +41,7 @@ def test_counts_are_mixed_by_the_shuffler(tmp_path, people):
     run("new", *AGE, "--cells", 2, *SHUFFLE, "--n", 400, "--out", first)
     run("client", first, people, "--columns", "age", "--out", sent)
     run("shuffle", first, sent, "--out", mixed)
-    result = CountedRanges.from_json(run("server", first, mixed, "--json").stdout)
+    result = mh.Release.from_json(run("server", first, mixed, "--json").stdout)
     assert result.value.sum() == pytest.approx(400)
     assert result.edges.tolist() == [16, 53, 90]
 
@@ -50,7 +51,7 @@ def test_simulations_take_one_quantile_or_all_cells(people):
     assert "Round 1, shuffle model" in done.stderr
     assert "Private counts of age" in done.stdout
     done = run("simulate", people, *AGE, "--q", "0.5", *LOCAL, "--json", "--quiet")
-    assert CountedQuantiles.from_json(done.stdout).q == 0.5
+    assert mh.Release.from_json(done.stdout).q == 0.5
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from muhat.data import open_source
 from muhat.data.bin_counts import BinCounter, BinCounts, BinGrid, count_bins, merged
 from muhat.data.centered_sums import centered_sums
-from muhat.data.columns import Batch, Floats
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Floats
 
 GRID = BinGrid.of_width(10.0)
 

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from muhat.data import open_source
-from muhat.data.columns import Batch, Floats, Integers
-from muhat.data.complete import CompleteSource, _Completing, complete_part
+from muhat.data.base import paced
+from muhat.data.changed import _Changing
+from muhat.data.complete import CompleteSource, _complete_parts, complete_part
 from muhat.data.gathered import _Gatherer
 from muhat.data.states import packed, unpacked
+from muhat.records.columns import Batch, Floats, Integers
 
 ROWS = np.array([[1.0, 2.0], [np.nan, 3.0], [4.0, np.inf], [5.0, 6.0], [7.0, -np.inf]])
 COMPLETE = [[1.0, 2.0], [5.0, 6.0]]
@@ -55,13 +57,14 @@ def test_every_source_has_the_same_complete_records(kind: str, tmp_path: Path) -
     }
     source = CompleteSource(open_source(data[kind], None if kind == "array" else ["a", "b"], 2))
     assert source.rows() == 2
-    found = source.fold(lambda: _Summing(), show_progress=False, threads=1)
+    with paced(threads=1):
+        found = source.fold(lambda: _Summing())
     assert found is not None
     assert sum(each.total for each in found) == 14.0
 
 
 def test_what_is_sent_home_holds_all_records_seen_and_those_that_count() -> None:
-    ours, theirs = _Completing(_Summing()), _Completing(_Summing())
+    ours, theirs = (_Changing(_Summing(), _complete_parts) for _ in range(2))
     ours.add(Batch(5, (), ROWS))
     theirs.absorb(unpacked(packed(ours.state())))
     assert (theirs.rows, theirs.inner.rows, theirs.inner.total) == (5, 2, 14.0)

@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_csv_quotes import reference
 
-from muhat.data import exact_sums, open_source, text_file, text_numbers, text_records
-from muhat.data.columns import Floats
+from muhat.data import exact_sums, open_source, text_file, text_numbers
 from muhat.data.csv_file import Parser
 from muhat.data.csv_quotes import layout
 from muhat.data.files import csv_data
-from muhat.data.text_records import Piece
+from muhat.data.text_file import Piece
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
+from muhat.records.columns import Floats
 
 UNIT = BoxLattice.around([0.0], [1.0])
 
@@ -187,7 +187,7 @@ def test_sum_is_the_same_for_every_block_and_byte_range(
     records = [repr(value).encode() + b",z" for value in values.tolist()]
     path.write_bytes(b"\xef\xbb\xbfa,b" + ending + ending.join(records))
     expected = exact_sums(open_source(values), UNIT)
-    monkeypatch.setattr(text_records, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", block)
     monkeypatch.setattr(text_file, "PARTITION_BYTES", 100)
     source = open_source(path, ["a"], 1)
     assert len(source.partitions()) > 50

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from muhat.data import open_source
-from muhat.data.columns import Batch, Floats, Integers
 from muhat.data.distances import (
     BoundedAccumulator,
     DistanceCounter,
@@ -19,6 +18,7 @@ from muhat.data.distances import (
 )
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import BallLattice, Lattice
+from muhat.records.columns import Batch, Floats, Integers
 
 CENTER = np.array([1.0, -2.0, 0.5])
 WEIGHTS = np.array([1.0, 2.0, 0.25])

@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from muhat.data import engine, exact_sums, memory, open_source, progress
-from muhat.data.base import Partition, PartitionedSource
-from muhat.data.columns import Batch, Floats
+from muhat.data.base import Partition, PartitionedSource, paced
 from muhat.data.inspect import inspect
 from muhat.domains.lattice import (
     BallLattice,
@@ -30,6 +29,7 @@ from muhat.domains.lattice import (
     SimplexLattice,
 )
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.records.columns import Batch, Floats
 
 CANARY = "canary-7310442"
 UNIT = BoxLattice.around([0.0], [1.0])
@@ -94,11 +94,11 @@ def test_sum_is_the_same_for_every_number_of_threads(
     )
     monkeypatch.setattr(memory, "PARTITION_VALUES", 4_000)
     monkeypatch.setattr("muhat.data.parquet._PARTITION_BYTES", 1000)
-    sums = {
-        exact_sums(open_source(data, dim=4), lattice, threads=threads)
-        for data in (made, tmp_path / "x.parquet")
-        for threads in (1, 2, 3, 8)
-    }
+    sums = set()
+    for threads in (1, 2, 3, 8):
+        with paced(threads=threads):
+            for data in (made, tmp_path / "x.parquet"):
+                sums.add(exact_sums(open_source(data, dim=4), lattice))
     assert len(sums) == 1
     assert len(sums.pop().total) == lattice.dim
 
@@ -106,15 +106,16 @@ def test_sum_is_the_same_for_every_number_of_threads(
 def test_every_partition_is_read_once() -> None:
     parts = [ones(count) for count in range(1, 30)]
     for threads in (1, 4):
-        sums = exact_sums(Made(parts), UNIT, threads=threads)
+        with paced(threads=threads):
+            sums = exact_sums(Made(parts), UNIT)
         assert sums.rows == sum(range(1, 30))
         assert sums.total == (sums.rows * UNIT.upper[0],)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_reader_that_fails_says_nothing(threads: int, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SourceFailed) as caught:
-        exact_sums(Made([ones(3), failing, ones(3)]), UNIT, threads=threads)
+    with pytest.raises(SourceFailed) as caught, paced(threads=threads):
+        exact_sums(Made([ones(3), failing, ones(3)]), UNIT)
     assert CANARY not in str(caught.value)
     assert caught.value.__context__ is None
     assert capfd.readouterr() == ("", "")
@@ -201,7 +202,8 @@ def test_a_parquet_pass_holds_a_few_batches_at_a_time(tmp_path: Path) -> None:
     before = pool.bytes_allocated()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine.Accumulator, "add", watch)
-        exact_sums(source, UNIT, threads=2)
+        with paced(threads=2):
+            exact_sums(source, UNIT)
     assert highest - before < rows * 8 / 2
 
 
@@ -234,7 +236,8 @@ def test_short_work_and_pipes_see_no_progress(
     if not terminal:
         monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.0)
     exact_sums(Made([ones(5)] * 3), UNIT)
-    exact_sums(Made([ones(5)] * 3), UNIT, show_progress=False)
+    with paced(show_progress=False):
+        exact_sums(Made([ones(5)] * 3), UNIT)
     assert stderr.getvalue() == ""
 
 
@@ -254,8 +257,8 @@ def test_passes_close_to_each_other_have_their_patience_once(
 
 
 def test_no_thread_is_left_behind() -> None:
-    with pytest.raises(SourceFailed):
-        exact_sums(Made([failing] * 5), UNIT, threads=4)
+    with pytest.raises(SourceFailed), paced(threads=4):
+        exact_sums(Made([failing] * 5), UNIT)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("muhat")]
 
 
@@ -276,6 +279,7 @@ def test_no_value_raises_a_warning_or_fails_while_it_is_read(
             lattice = BoxLattice.around([0.0] * source.dim, [1.0] * source.dim)
             # What the caller has set for numpy must not matter either.
             with np.errstate(all="raise"):
-                total = exact_sums(source, lattice, threads=threads).total
+                with paced(threads=threads):
+                    total = exact_sums(source, lattice).total
                 assert inspect(source).columns[0].maximum == 1.0
             assert total == lattice.upper

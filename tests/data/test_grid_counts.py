@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muhat.data import open_source
+from muhat.data.base import paced
 from muhat.data.grid_counts import Window, count_windows
 from muhat.data.grids import MOST_CELLS, GeometricGrid, UniformGrid
 from muhat.errors import InvalidInput
@@ -135,7 +136,8 @@ def test_counts_are_the_same_for_every_type_and_number_of_threads():
     ]
     for data in sources:
         for threads in (1, 3):
-            (found,) = count_windows(open_source(data), [grid], [window], threads=threads)
+            with paced(threads=threads):
+                (found,) = count_windows(open_source(data), [grid], [window])
             assert found.counts.tolist() == expected
 
 

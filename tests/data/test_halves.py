@@ -12,10 +12,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from muhat.data import Source, open_source, parquet, text_file, text_records
-from muhat.data.columns import Batch, Floats
+from muhat.data import Source, open_source, parquet, text_file
 from muhat.data.halves import cut, split_rows
 from muhat.errors import DataChanged, InvalidInput
+from muhat.records.columns import Batch, Floats
 
 ROWS = 1000
 
@@ -67,7 +67,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet, "_PARTITION_BYTES", 1500)
     monkeypatch.setattr(parquet, "_MOST_BATCH_ROWS", 23)
     monkeypatch.setattr(text_file, "PARTITION_BYTES", 700)
-    monkeypatch.setattr(text_records, "BLOCK_BYTES", 150)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 150)
 
 
 @pytest.mark.usefixtures("small_units")

@@ -23,10 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import feather
 
-from muhat.data import cell_kernel, memory, text_file, text_records
+from muhat.data import cell_kernel, memory, text_file
+from muhat.data.base import paced
 from muhat.data.categories import Categories, categories_of
 from muhat.data.cell_kernel import CellTables, counted_together
-from muhat.data.histogram import count_cells, open_cells, require_every_record
+from muhat.data.histogram import open_cells, require_every_record
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 
 CANARY = "canary-93120077"
@@ -38,6 +39,10 @@ CELLS = {
     "flag": [False, True],
 }
 EVERY_SET = [axes for order in range(5) for axes in itertools.combinations(range(4), order)]
+
+
+def count_cells(data, columns, categories, sets):
+    return open_cells(data, columns, categories).count(sets)
 
 
 def records() -> dict[str, list[Any]]:
@@ -212,14 +217,15 @@ def test_other_sizes_of_partitions_threads_and_blocks_change_nothing(
     categories = categories_of(CELLS)
     monkeypatch.setattr(memory, "PARTITION_VALUES", 401)
     monkeypatch.setattr(text_file, "PARTITION_BYTES", 997)
-    monkeypatch.setattr(text_records, "BLOCK_BYTES", 129)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 129)
     monkeypatch.setattr("muhat.data.parquet._PARTITION_BYTES", 100)
     monkeypatch.setattr("muhat.data.parquet._MOST_BATCH_ROWS", 77)
     monkeypatch.setattr(cell_kernel, "BLOCK_ROWS", 19)
     for name in ("dict of lists", "pandas", "polars enum", "arrow", "parquet", "csv"):
         for threads in (1, 4):
             source = open_cells(kinds[name], None, categories)
-            found = source.count([(0, 1, 2, 3)], threads=threads)
+            with paced(threads=threads):
+                found = source.count([(0, 1, 2, 3)])
             assert np.array_equal(found[0, 1, 2, 3], full), (name, threads)
 
 
@@ -504,9 +510,9 @@ def test_decimals_are_whole_numbers_or_the_nearest_float() -> None:
 
 def test_counting_an_array_imports_no_engine() -> None:
     script = (
-        "import sys, numpy; from muhat.data.histogram import count_cells; "
+        "import sys, numpy; from muhat.data.histogram import open_cells; "
         "from muhat.data.categories import categories_of; "
-        "count_cells(numpy.zeros(3), None, categories_of({0: 2}), [(0,)]); "
+        "open_cells(numpy.zeros(3), None, categories_of({0: 2})).count([(0,)]); "
         "print([m for m in ('pyarrow', 'pandas', 'polars', 'rich') if m in sys.modules])"
     )
     done = subprocess.run(

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from muhat.data.categories import Categories, categories_of
 from muhat.data.coding import Coder
-from muhat.data.columns import column_of
 from muhat.errors import InvalidInput
+from muhat.records.columns import column_of
 
 
 def one(cells: Any, missing: str = "other") -> Categories:

@@ -17,14 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muhat.data import exact_sums, groups, memory, open_source
+from muhat.data.base import paced
 from muhat.data.categories import categories_of
-from muhat.data.groups import GroupSums, group_sums, open_groups
+from muhat.data.groups import GroupSums, open_groups
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput, SourceFailed
 
 CANARY = "canary-40021177"
 LATTICE = BoxLattice.around([-1, 0], [2, 1000])
 REGIONS = ["north", "süd", "east"]
+
+
+def group_sums(data, columns, by, categories, lattice, missing="center") -> GroupSums:
+    source = open_groups(data, columns, by, categories, dim=lattice.record_dim)
+    return source.sums(lattice, missing=missing)
 
 
 def records() -> dict[str, Any]:
@@ -86,7 +92,8 @@ def test_groups_are_summed_as_each_would_be_alone(
             assert source.rows() == 2500
             assert (source.columns, source.by) == (("x", "income"), ("region",))
             for threads in (1, 3):
-                sums = source.sums(LATTICE, missing=missing, threads=threads)
+                with paced(threads=threads):
+                    sums = source.sums(LATTICE, missing=missing)
                 assert sums == expected, name
     assert repr(expected) == f"GroupSums(groups={3 + (unknown == 'other')})"
 

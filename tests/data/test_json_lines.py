@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muhat.data import exact_sums, open_source, text_file, text_records
+from muhat.data import exact_sums, open_source, text_file
+from muhat.data.base import paced
 from muhat.data.categories import categories_of
 from muhat.data.gathered import gathered
 from muhat.data.histogram import open_cells
@@ -98,18 +99,19 @@ def test_blocks_and_units_of_work_change_nothing(
     lattice = BoxLattice.around([0.0], [16.0])
     expected = exact_sums(open_source(path, ["x"], 1), lattice, missing="drop")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_records, "BLOCK_BYTES", block)
+        patch.setattr(text_file, "BLOCK_BYTES", block)
         patch.setattr(text_file, "PARTITION_BYTES", 50)
         source = open_source(path, ["x"], 1)
         assert source.rows() == len(lines)
-        assert exact_sums(source, lattice, missing="drop", threads=3) == expected
+        with paced(threads=3):
+            assert exact_sums(source, lattice, missing="drop") == expected
 
 
 def test_a_line_longer_than_memory_should_hold_is_one_missing_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_records, "LONGEST_RECORD", 1 << 10)
-    monkeypatch.setattr(text_records, "BLOCK_BYTES", 1 << 8)
+    monkeypatch.setattr(text_file, "LONGEST_RECORD", 1 << 10)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 1 << 8)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"x": 1}\n{"x": "' + b"9" * 5000 + b'"}\n{"x": 2}\n')
     source = open_source(path, ["x"], 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from muhat.data.columns import Batch, Column, Decimals, Floats, Integers
+from muhat._integers import round_half_even
 from muhat.data.kernel import Accumulator, record_integers
 from muhat.domains.lattice import (
     BallLattice,
@@ -22,9 +22,9 @@ from muhat.domains.lattice import (
     PointsLattice,
     SchattenGauge,
     SimplexLattice,
-    round_half_even,
 )
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column, Decimals, Floats, Integers
 
 POISON = [math.nan, math.inf, -math.inf, -0.0, 0.0, 5e-324, -1e-310, 1e308, -1.7976931348623157e308]
 

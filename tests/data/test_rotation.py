@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from muhat.data import open_source
-from muhat.data.columns import Batch, Floats
+from muhat.data.base import paced
 from muhat.data.engine import read_once
 from muhat.data.grid_counts import Window, count_windows
 from muhat.data.grids import UniformGrid
@@ -21,6 +21,7 @@ from muhat.data.rotation import (
     prepared_counts,
     transform,
 )
+from muhat.records.columns import Batch, Floats
 
 
 def hadamard(size: int) -> np.ndarray:
@@ -204,7 +205,8 @@ def test_a_prepared_source_is_read_like_the_one_within() -> None:
             self.rows += batch.rows
             self.total += float(sum(column.values.sum() for column in batch.columns))
 
-    (found,) = read_once(source, Sum, threads=1)
+    with paced(threads=1):
+        (found,) = read_once(source, Sum)
     expected = sum(Rotation(signs(3)).forward(record).sum() for record in rows)
     assert found.rows == 70
     assert found.total == pytest.approx(expected)

@@ -53,9 +53,7 @@ class Elsewhere(Source):
     def check_unchanged(self) -> None:
         self._source.check_unchanged()
 
-    def fold(
-        self, accumulator: Callable[[], Accumulated], *, show_progress: bool, threads: int | None
-    ) -> list[Accumulated] | None:
+    def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         total = accumulator()
         for partition in self._source.partitions():
             # A copy shares nothing with the accumulators made here, as on another machine.

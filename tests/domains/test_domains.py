@@ -36,6 +36,8 @@ CLIPPING = [
     mh.SchattenBall(p=np.inf, shape=(2, 2)),
     mh.Ball(radius=1, dim=2, center=[1, 1]) * mh.Box([0], [1]),
     mh.Simplex(dim=2, origin=True) * mh.LpBall(p=1, dim=2) * mh.Points([[0], [3]]),
+    mh.Choices(dim=3, most=2),
+    np.arange(5.0) + mh.Choices(dim=5, most=2),
 ]
 LIFTING = [
     mh.MomentTensor(order=1, dim=3),

@@ -22,7 +22,7 @@ def test_reals_remember_their_size_and_print_it() -> None:
 
 @pytest.mark.parametrize("space", [mh.Reals(3, 0.1), mh.Reals(7)])
 def test_reals_survive_json(space: mh.Reals) -> None:
-    assert mh.Reals.from_fields(json.loads(json.dumps(space.to_dict()))) == space
+    assert mh.Reals.from_dict(json.loads(json.dumps(space.to_dict()))) == space
 
 
 @pytest.mark.parametrize("magnitude", [0, -1, float("nan"), float("inf"), 1e101, 1e-101, "many"])

@@ -189,7 +189,7 @@ def test_the_check_sees_a_value_that_is_one_rounding_too_small():
 
 @pytest.mark.parametrize("p", [2, 4, INF])
 def test_weighted_shares_keep_their_floor_below_what_the_solver_finds(p):
-    from muhat.ellipsoids.simplices import around_weighted_simplex
+    from muhat.domains.simplex_ellipsoid import around_weighted_simplex
 
     rng = np.random.default_rng(65)
     for origin in (False, True):
@@ -197,7 +197,7 @@ def test_weighted_shares_keep_their_floor_below_what_the_solver_finds(p):
         for spread in (0.1, 1.0, 3.0):
             w = np.exp(spread * rng.normal(size=12))
             for body in ("difference", "shifted"):
-                pair = around_weighted_simplex(K, body, p, w)
+                pair = around_weighted_simplex(12, origin, body, p, w)
                 best = smallest_ellipsoid(K, p, body, weights=w)
                 assert pair.floor <= best.value
                 assert pair.value >= best.floor

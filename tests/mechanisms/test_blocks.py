@@ -15,12 +15,13 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
-from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.mechanisms.sums.block_query import BlockQuery
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
+from muhat.records.columns import Batch
 
 T = np.random.default_rng(51).normal(size=(3, 4))
 BOX, PAIR = mh.Box([0, 10], [1, 15]), mh.Box([-1, -1], [1, 1])
@@ -156,7 +157,7 @@ def test_a_planted_error_of_two_percent_is_seen():
     query = BlockQuery((replace(first, multipliers=louder), replace(second, table=table)))
     with pytest.raises(AssertionError, match="more sensitive"):
         replace(honest, query=query)
-    strong = Protection(Neighbors.SUBSTITUTE, Fraction(9), 1, pure=False)
+    strong = Protection(Strength(NoiseKind.NORMAL, Fraction(9)), Neighbors.SUBSTITUTE, 1)
     planted = replace(honest, query=query, protection=strong)
     assert largest_move(planted, K) > declared(honest) ** 2
 

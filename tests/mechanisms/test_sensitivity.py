@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import SimplexLattice
 from muhat.mechanisms.sums.block_query import BlockQuery
@@ -23,9 +22,11 @@ from muhat.mechanisms.sums.box_norm import box_norm
 from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
 from muhat.mechanisms.sums.joint import count_only, joint
 from muhat.mechanisms.sums.laplace import laplace, plain_laplace
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.mechanisms.sums.table_query import TableQuery
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
+from muhat.records.columns import Batch
 
 A = np.array([[4.0, 1.0, 0.01], [1.0, 3.0, -0.01], [0.01, -0.01, 1e-3]])
 DOMAINS = {
@@ -45,14 +46,14 @@ SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
 
 
 def protection(
-    neighbors: Neighbors = SUBSTITUTE, contributions: int = 1, *, pure: bool = False
+    neighbors: Neighbors = SUBSTITUTE, contributions: int = 1, kind: NoiseKind = NoiseKind.NORMAL
 ) -> Protection:
-    return Protection(neighbors, Fraction(1, 4), contributions, pure=pure)
+    return Protection(Strength(kind, Fraction(1, 4)), neighbors, contributions)
 
 
 def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     guard, w = protection(neighbors, contributions), np.ones(K.dim)
-    pure = replace(guard, pure=True)
+    pure = protection(neighbors, contributions, NoiseKind.PURE)
     body = Body.of(K, 2, w, neighbors)
     made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, pure)]
     if isinstance(K, mh.Box):
@@ -60,7 +61,7 @@ def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     if isinstance(K, mh.Ball | mh.Box):
         made.append(plain_laplace(body, 2, w, pure))
     if neighbors is ADD_REMOVE:
-        made += [joint(body, 2, w, kind, share=0.6) for kind in (guard, pure)]
+        made += [joint(body, 2, w, asked, asked.promise.kind, share=0.6) for asked in (guard, pure)]
         if isinstance(K, mh.Box):
             made.append(gaussian(Body.from_origin(K, 2, w), 2, w, guard))
     return made
@@ -191,7 +192,9 @@ def test_a_planted_error_of_two_percent_is_seen(name):
     with pytest.raises(AssertionError, match="more sensitive"):
         replace(honest, query=query)
     planted = replace(
-        honest, query=query, protection=Protection(SUBSTITUTE, Fraction(9), 1, pure=False)
+        honest,
+        query=query,
+        protection=Protection(Strength(NoiseKind.NORMAL, Fraction(9)), SUBSTITUTE, 1),
     )
     declared = honest.query.sensitivity(2.0, SUBSTITUTE, 1)
     ratio = observed_over_declared(planted, K, 20_000, seed=14)
@@ -206,7 +209,7 @@ def test_the_rounding_term_of_the_sensitivity_is_needed():
         Body.of(K, 2, np.ones(2)),
         2,
         np.ones(2),
-        Protection(SUBSTITUTE, Fraction(1, 10**14), 1, pure=False),
+        Protection(Strength(NoiseKind.NORMAL, Fraction(1, 10**14)), SUBSTITUTE, 1),
     )
     without = recipe.query.sensitivity(2.0, SUBSTITUTE, 1) - 2
     ratio = observed_over_declared(recipe, K, 20_000, seed=15)
@@ -215,7 +218,7 @@ def test_the_rounding_term_of_the_sensitivity_is_needed():
 
 
 def test_a_count_moves_by_one():
-    recipe = count_only(protection(ADD_REMOVE, pure=True))
+    recipe = count_only(protection(ADD_REMOVE, kind=NoiseKind.PURE), NoiseKind.PURE)
     moved = [recipe.query.answer((), n + 1)[0] - recipe.query.answer((), n)[0] for n in range(999)]
     assert max(moved) <= recipe.query.sensitivity(1.0, ADD_REMOVE, 1) <= 2**53
 
@@ -229,7 +232,7 @@ def test_the_noise_is_hardly_more_than_the_ideal(dim, strength):
         Body.of(box, 2, np.ones(dim)),
         2,
         np.ones(dim),
-        Protection(SUBSTITUTE, strength, 1, pure=False),
+        Protection(Strength(NoiseKind.NORMAL, strength), SUBSTITUTE, 1),
     )
     ideal = sides.sum() / math.sqrt(strength)
     assert 1 - 1e-12 <= np.linalg.norm(recipe.scales) / ideal <= 1 + 5e-9
@@ -245,10 +248,11 @@ def test_a_promise_beyond_exact_arithmetic_is_refused():
 def test_shares_move_the_answer_at_most_from_corner_to_corner(name, contributions):
     K = SHARES[name]
     body, guard = Body.of(K, 2, np.ones(3)), protection(contributions=contributions)
+    pure = protection(contributions=contributions, kind=NoiseKind.PURE)
     for recipe in (
         gaussian(body, 2, np.ones(3), guard),
-        ellipsoid_norm(body, 2, np.ones(3), replace(guard, pure=True)),
-        laplace(body, 2, np.ones(3), replace(guard, pure=True)),
+        ellipsoid_norm(body, 2, np.ones(3), pure),
+        laplace(body, 2, np.ones(3), pure),
     ):
         rng = np.random.default_rng(16)
         corners = K.vertices()[rng.integers(0, len(K.vertices()), 10_000)]

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from muhat.noise.error import root_mean_square
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 DRAWS = 200_000
 

@@ -19,7 +19,7 @@ from muhat.noise import norms, rounded_euclidean, rounded_maximum
 from muhat.noise.density import LAPLACE, NORMAL
 from muhat.noise.norms import RealNumbers
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 2e-7  # of each of at most four comparisons of a test
 ONES = 2**64 - 1
 GUARD = 400
 

@@ -22,7 +22,6 @@ from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_means import PaddedMeans
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
 from muhat.mechanisms.learning.tails import bias_bound
-from muhat.planning.unknown_number import UnknownNumberPlan
 
 Law = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -112,7 +111,7 @@ class Trials:
         return float(squares.mean()) > rmse**2 + by * spread
 
 
-def clipped_plan(kind: str) -> mh.LowBiasPlan:
+def clipped_plan(kind: str) -> mh.Plan:
     privacy = PURE if kind.startswith("laplace") else ZCDP
     if kind == "laplace, learnt":
         privacy = mh.PureDP(epsilon=20)
@@ -131,7 +130,7 @@ def clipped_plan(kind: str) -> mh.LowBiasPlan:
 KINDS = ["laplace", "normal", "laplace, learnt", "normal, learnt"]
 
 
-def at_bias(plan: mh.LowBiasPlan, bias: float = 0.05) -> PaddedMean:
+def at_bias(plan: mh.Plan, bias: float = 0.05) -> PaddedMean:
     """The plan's kind of mean with this very bias, be less of it better or not."""
     means = PaddedMeans(plan.method.sharing, plan.moment)
     make = means.wide if plan.method.location is None else means.located
@@ -196,7 +195,7 @@ def test_the_worst_records_reach_the_bias_and_a_pad_too_small_exceeds_it(kind: s
     assert planted.is_biased_beyond(0.05, by=ERRORS)
 
 
-def symmetric_plan(order: float = 2.0) -> mh.LowBiasPlan:
+def symmetric_plan(order: float = 2.0) -> mh.Plan:
     return mh.plan_mean(
         domain=mh.Reals(dim=1),
         n=RECORDS,
@@ -238,7 +237,7 @@ def test_no_bias_is_a_matter_of_the_random_offset() -> None:
         assert found.is_biased_beyond(1e-9, by=ERRORS) == (not offset)
 
 
-def unknown_plan() -> UnknownNumberPlan:
+def unknown_plan() -> mh.Plan:
     plan = mh.plan_mean(
         domain=mh.Reals(dim=1, magnitude=1e3),
         n=None,
@@ -248,7 +247,8 @@ def unknown_plan() -> UnknownNumberPlan:
         max_bias=0.05,
     )
     # A plan takes longer than a release, and there are few numbers that come up.
-    return replace(plan, plan_for=functools.cache(plan.plan_for))
+    mean = plan["mean"]
+    return mh.Plan.of(replace(mean, mean_for=functools.cache(mean.mean_for)))
 
 
 def check_unknown(trials: int) -> None:
@@ -259,7 +259,7 @@ def check_unknown(trials: int) -> None:
 
     class Wrapped:
         def run(self, source: Any) -> Any:
-            found, averaged = plan.averaged(source)
+            found, averaged = plan["mean"].averaged(source)
             assert averaged is not None
             assert plan.n_min <= averaged <= RECORDS
             return found

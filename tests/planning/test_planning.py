@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 BALL = mh.Ball(radius=1, dim=10)
 UNLIKE = mh.Box([0, 16], [200_000, 90])
@@ -365,7 +365,7 @@ def test_a_delta_that_is_not_below_one_in_n_is_warned_of_when_n_is_public():
 
 def test_the_error_after_the_projection_is_bounded_by_half_the_mean_width():
     plan = mh.plan_mean(domain=mh.Ball(radius=2, dim=400), n=50, privacy=mh.ZCDP(rho=0.1))
-    spread = plan.spread
+    spread = plan["mean"].spread
     length = math.sqrt(2) * math.exp(math.lgamma(200.5) - math.lgamma(200))
     exact = math.sqrt(2 * spread.scales[0] * length)
     assert plan.projected_error == pytest.approx(exact, rel=2e-3)

@@ -66,7 +66,7 @@ def test_several_columns_share_a_step_or_have_one_each():
 def test_a_release_survives_json_and_reads_well():
     release = quantile(q=[0.1, 0.9])
     text = release.to_json()
-    again = mh.QuantileRelease.from_json(text)
+    again = mh.Release.from_json(text)
     assert again.to_json() == text
     assert repr(again) == repr(release)
     assert "2,084 steps of 1 % from 1 to 1e+09" in release.describe()
@@ -74,7 +74,7 @@ def test_a_release_survives_json_and_reads_well():
     for change in ({"kind": "wavy"}, {"ratio": 1.0000002}, {"smallest": -1}):
         forged["grids"] = [{**json.loads(text)["grids"][0], **change}]
         with pytest.raises(mh.InvalidInput):
-            mh.QuantileRelease.from_json(json.dumps(forged))
+            mh.Release.from_json(json.dumps(forged))
 
 
 def test_the_two_kinds_of_grid_say_what_their_cells_hold():

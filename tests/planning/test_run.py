@@ -10,53 +10,75 @@ from typing import Any
 import pytest
 
 import muhat as mh
-from muhat.planning.run import LONGEST_NOTE, run
+from muhat.planning.mechanism import Mechanism
+from muhat.planning.run import LONGEST_NOTE, carried_out
+from muhat.planning.terms import Terms
 
 SOURCE = Path(mh.__file__).parent
 RHO = mh.ZCDP(rho=0.5)
+SUBSTITUTE = mh.Neighbors.SUBSTITUTE
+TERMS = Terms(privacy=RHO, neighbors=SUBSTITUTE, n=3)
 
 
-@dataclass
-class Planned:
-    privacy: mh.ZCDP = RHO
-    neighbors: mh.Neighbors = mh.Neighbors.SUBSTITUTE
-    contributions: int = 1
-    digest: str = "0" * 64
-
-
-@dataclass
-class Watched:
-    """Work that notes its steps, and what the account had spent by then."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Watched(Mechanism):
+    """A mechanism that notes its steps, and what the account had spent by then."""
 
     account: mh.Ledger
+    terms: Terms = TERMS
     fails_at: str = ""
     says: str | None = "watched"
-    plan: Planned = field(default_factory=Planned)
     steps: list[tuple[str, int]] = field(default_factory=list)
+
+    name = "watched"
 
     def step(self, name: str) -> None:
         self.steps.append((name, len(self.account.entries())))
         if name == self.fails_at:
             raise mh.InvalidInput("refused")
 
+    def keeps(self, terms: Terms) -> bool:
+        return True
+
+    def errors(self) -> list[tuple[Any, Any]]:
+        return []
+
+    def decisive(self) -> dict[str, Any]:
+        return {}
+
+    def facts(self) -> list[list[str]]:
+        return []
+
+    def tables(self) -> list[list[list[str]]]:
+        return []
+
+    def figure(self) -> Any:
+        return None
+
     def open(self, data: Any, columns: Any) -> str:
         self.step("open")
         return "source"
 
-    def counted(self, source: str) -> Planned:
+    def counted(self, source: str) -> Mechanism:
         self.step("count")
-        return self.plan
+        return self
 
-    def admit(self, plan: Planned, source: str) -> None:
+    def admit(self, source: str) -> None:
         self.step("admit")
 
-    def note(self, plan: Planned, source: str) -> str | None:
+    def note(self, source: str) -> str | None:
         self.step("note")
         return self.says
 
-    def read(self, plan: Planned, source: str, head: Any) -> Any:
+    def read(self, source: str) -> str:
         self.step("read")
-        return head
+        return source
+
+
+def head_of(work: Watched) -> Any:
+    _, answers, head = carried_out(mh.Plan.of(work), None, None, work.account)
+    assert answers == ("source",)
+    return head
 
 
 @pytest.fixture
@@ -66,8 +88,8 @@ def account(tmp_path):
 
 
 def test_the_account_is_charged_after_all_checks_and_before_any_value(account):
-    work = Watched(account)
-    head = run(work, None, None, account)
+    work = Watched(account=account)
+    head = head_of(work)
     assert work.steps == [("open", 0), ("count", 0), ("admit", 0), ("note", 0), ("read", 1)]
     assert head == account.head.to_dict()
 
@@ -75,30 +97,31 @@ def test_the_account_is_charged_after_all_checks_and_before_any_value(account):
 @pytest.mark.parametrize("step", ["open", "count", "admit"])
 def test_what_is_refused_before_the_charge_costs_nothing(account, step):
     with pytest.raises(mh.InvalidInput):
-        run(Watched(account, step), None, None, account)
+        head_of(Watched(account=account, fails_at=step))
     assert account.entries() == []
 
 
 def test_a_failure_after_the_charge_keeps_it(account):
     with pytest.raises(mh.InvalidInput):
-        run(Watched(account, "read"), None, None, account)
+        head_of(Watched(account=account, fails_at="read"))
     assert len(account.entries()) == 1
 
 
 def test_what_cannot_be_paid_opens_nothing(account):
-    work = Watched(account, plan=Planned(privacy=mh.ZCDP(rho=2)))
+    dear = Terms(privacy=mh.ZCDP(rho=2), neighbors=SUBSTITUTE, n=3)
+    work = Watched(account=account, terms=dear)
     with pytest.raises(mh.BudgetExceeded):
-        run(work, None, None, account)
+        head_of(work)
     assert work.steps == []
 
 
 def test_what_tells_nothing_costs_nothing(account):
-    assert run(Watched(account, says=None), None, None, account) is None
+    assert head_of(Watched(account=account, says=None)) is None
     assert account.entries() == []
 
 
 def test_notes_are_cut_and_printable(account):
-    run(Watched(account, says="mean of \x1b[31m" + "x" * 1000), None, None, account)
+    head_of(Watched(account=account, says="mean of \x1b[31m" + "x" * 1000))
     (entry,) = account.entries()
     assert "\x1b" not in entry.note
     assert len(entry.note) < 2 * LONGEST_NOTE

@@ -13,17 +13,23 @@ import pandas as pd
 import pytest
 
 import muhat as mh
+from changed import changed
 from muhat.noise.student_spread import StudentSpread
-from muhat.planning.smooth import SmoothPlan, pure_epsilon
+from muhat.planning.smooth import pure_epsilon
 
 BOX = mh.Box([0.0], [10.0])
 
 
-def plan(**options: Any) -> SmoothPlan:
+def plan(**options: Any) -> mh.Plan:
     given = {"domain": BOX, "n": None, "privacy": mh.PureDP(epsilon=1), "unbiased": True, **options}
     made = mh.plan_mean(**given)
-    assert isinstance(made, SmoothPlan)
+    assert isinstance(made, mh.Plan)
     return made
+
+
+def middle(releases: list[mh.Release]) -> np.ndarray:
+    """The middle value of each column."""
+    return np.asarray(np.median([release.value for release in releases], axis=0))
 
 
 def records(n: int, dim: int = 1) -> np.ndarray:
@@ -37,7 +43,7 @@ def ledger(folder: Path, budget: Any = None) -> mh.Ledger:
 
 def masked(release: mh.Release) -> tuple[str, str]:
     """All that is said of a release but its value, as JSON and as text."""
-    same = replace(release, value=np.full(len(release.value), 3.25))
+    same = changed(release, value=np.full(len(release.value), 3.25))
     return same.to_json(), repr(same)
 
 
@@ -145,7 +151,7 @@ def test_promises_that_follow_from_pure_privacy_are_kept() -> None:
     for made in (plan(), plan(contributions=3), plan(domain=mh.Box([0, 0, 3], [1, 50, 3.5]))):
         assert 0.999 < made.recipe.epsilon <= 1
     with pytest.raises(mh.InvalidInput, match="make a new plan"):
-        replace(plan(), privacy=mh.PureDP(epsilon=0.5))
+        replace(plan()["mean"], terms=replace(plan().terms, privacy=mh.PureDP(epsilon=0.5)))
 
 
 def test_columns_weights_and_missing_values() -> None:
@@ -154,22 +160,16 @@ def test_columns_weights_and_missing_values() -> None:
     frame.loc[::7, "a"] = np.nan
     bounds = {"b": (0, 100), "a": (0, 1)}
     made = plan(domain=bounds, n_min=4000, missing="drop")
-    release = made.release(frame)
-    assert release.columns == ("b", "a")
+    releases = [made.release(frame) for _ in range(5)]
+    assert releases[0].columns == ("b", "a")
     assert made.standard_error[0] == pytest.approx(100 * made.standard_error[1])
     exact = frame.dropna()[["b", "a"]].mean().to_numpy()
-    assert (np.abs(release.value - exact) < 100 * made.standard_error).all()
-    centred = mh.mean(
-        frame,
-        domain=bounds,
-        n=None,
-        privacy=mh.PureDP(epsilon=100),
-        unbiased=True,
-        n_min=4000,
-        missing="center",
-    )
+    # Student's noise passes 20 of its errors once in 18,000 times, three of five once in 10^11.
+    assert (np.abs(middle(releases) - exact) < 20 * made.standard_error).all()
+    sharp = plan(domain=bounds, n_min=4000, missing="center", privacy=mh.PureDP(epsilon=100))
+    centred = [sharp.release(frame) for _ in range(5)]
     exact = frame[["b", "a"]].fillna(0.5).mean().to_numpy()
-    assert (np.abs(centred.value - exact) < 100 * centred.standard_error).all()
+    assert (np.abs(middle(centred) - exact) < 20 * sharp.standard_error).all()
     with pytest.raises(mh.InvalidInput, match="names its columns"):
         made.release(frame, columns=["a", "b"])
 

@@ -19,7 +19,7 @@ SPACE = mh.Reals(dim=3, magnitude=1e4)
 RHO = mh.ZCDP(rho=0.5)
 
 
-def plan(n: int | None = 2000, **options: Any) -> mh.UnboundedPlan:
+def plan(n: int | None = 2000, **options: Any) -> mh.Plan:
     return mh.plan_mean(**{"domain": SPACE, "n": n, "privacy": RHO, **options})
 
 

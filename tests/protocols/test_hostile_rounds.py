@@ -19,17 +19,18 @@ from forged import copied, places
 import muhat as mh
 from keyed_entropy import drawn_once
 from muhat import protocols
+from muhat._arrays import Bytes
 from muhat.protocols import Protocol
-from muhat.protocols.counts.shuffle_range_counts import ShuffleRanges
+from muhat.protocols.counts.ranges import ShuffleRanges
 from muhat.protocols.encodings.cut_encoding import Radius
 from muhat.protocols.encodings.equal_cells import EqualCells
+from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.estimators.block_tree import BlockTree
 from muhat.protocols.means.local_chain import LocalChain
 from muhat.protocols.means.shuffle_chain import ShuffleChain
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.joint_randomizer import JointRandomizer, shared_parts
-from muhat.protocols.randomizers.randomizer import Bytes
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.roles.messages import pack
 
 MIXED = mh.ApproxDP(epsilon=3.0, delta=1e-6)
@@ -75,8 +76,11 @@ def described() -> dict[str, Protocol]:
         domain=REALS, n=64, privacy=PURE, mechanism="local-three-rounds", minimum=2
     )
     mixed = ShuffleChain(REALS, MIXED, PEOPLE).first(PEOPLE)
-    shell = ShareRandomizer.of_shell(
-        Radius((0.0, 1.0)), 1.0, 3.0, Allowance(MIXED), honest=PEOPLE, users=PEOPLE
+    shell = FragmentRandomizer.of(
+        ShellEncoding.between(Radius((0.0, 1.0)), 1.0, 3.0),
+        Allowance(MIXED),
+        honest=PEOPLE,
+        users=PEOPLE,
     )
     few = protocols.shuffle_quantile(
         [0.25, 0.75], lower=0, upper=1000, resolution=1e-3, n=PEOPLE, privacy=MIXED
@@ -176,12 +180,12 @@ def test_a_server_refuses_to_go_on_from_what_no_round_can_have_told(kind, way, v
 def false_payloads(protocol: Protocol, turn: int, rng: np.random.Generator) -> Bytes:
     """Messages that no device would send: all the same, all at an end, or sums at one."""
     people, randomizer = protocol.minimum, protocol.randomizer
-    if parts := shared_parts(randomizer):
+    if parts := getattr(randomizer, "parts", ()):
         made = []
         for part in parts:
             q = part.noise.modulus
             ends = np.array([0, 1, q // 2 - 1, q // 2, q - 1], np.uint64)
-            shares = np.zeros((people, part.numbers, part.noise.shares), np.uint64)
+            shares = np.zeros((people, part.numbers, part.noise.fragments), np.uint64)
             chosen = rng.choice(ends, part.numbers) if turn % 2 else ends[turn // 2 % len(ends)]
             shares[0, :, 0] = chosen
             made.append(part.packed(shares))

@@ -9,7 +9,7 @@ import pytest
 
 import muhat as mh
 from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
 
@@ -67,7 +67,11 @@ def test_if_one_has_a_bound_only_all_are_ranked_by_bounds(monkeypatch):
     for p in (4, math.inf):
         plan = mh.plan_queries(mh.workloads.ranges(16), privacy=promise, p=p)
         assert plan.expected_error_method == "bound"
-        assert plan.noise.bound(p) == plan.expected_error <= min(dict(plan.alternatives).values())
+        assert (
+            plan["queries"].noise.bound(p)
+            == plan.expected_error
+            <= min(dict(plan.alternatives).values())
+        )
         assert "error of the answers: at most " in plan.describe()
         assert "would have had an error of at most: " in plan.describe()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import muhat as mh
+from changed import changed
 from muhat.release.outside import Outside
 
 RECORDS = np.random.default_rng(1).normal(size=(4000, 1))
@@ -33,8 +32,8 @@ def test_impossible_counts_are_refused(wrong):
 
 
 def test_a_release_says_how_many_and_what_its_interval_is_of():
-    few = replace(RELEASE, outside=Outside.of(2.5, 10.0, 4000))
-    many = replace(RELEASE, outside=Outside.of(800.0, 10.0, 4000))
+    few = changed(RELEASE, outside=Outside.of(2.5, 10.0, 4000))
+    many = changed(RELEASE, outside=Outside.of(800.0, 10.0, 4000))
     for shown in (repr(few), few._repr_html_()):
         assert (
             "0 to 13 of 4,000 records lie outside; what they add is not in the interval." in shown
@@ -46,9 +45,9 @@ def test_a_release_says_how_many_and_what_its_interval_is_of():
 
 
 def test_the_count_survives_json():
-    release = replace(RELEASE, outside=Outside.of(800.0, 10.0, 4000))
+    release = changed(RELEASE, outside=Outside.of(800.0, 10.0, 4000))
     assert mh.Release.from_json(release.to_json()).outside == release.outside
     assert '"small": false' in release.to_json()
     failed = {"failure": "none", "value": np.full(1, np.nan), "noise": None}
     with pytest.raises(mh.InvalidInput, match="nothing else to say"):
-        replace(release, **failed)
+        changed(release, **failed)

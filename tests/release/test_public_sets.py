@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.planning.task import NORMAL, PURE
-from muhat.release.release import PUBLIC_DOMAIN
+from muhat.mechanisms.sums.mechanisms import MECHANISMS
+from muhat.release.vector_answer import PUBLIC_DOMAIN
 
 DATA = {"a": np.full(20, -1.0), "b": np.full(20, 2.0)}
 LOOSE = mh.Box([-9, -9], [9, 9])
@@ -112,4 +112,4 @@ def test_a_bad_set_is_refused(onto, expected):
 
 def test_every_mechanism_for_a_public_domain_is_known_as_one():
     protocols = {"local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"}
-    assert set(PUBLIC_DOMAIN) == {*PURE, *NORMAL, "joint", "ratio", "smooth", *protocols}
+    assert set(PUBLIC_DOMAIN) == {*MECHANISMS, "joint", "ratio", "smooth", *protocols}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import muhat as mh
+from changed import changed
 from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.release.record_mean import RecordMean, record_mean
 
 NORMAL = LAWS["normal"]
@@ -44,7 +43,7 @@ def test_it_is_printed_and_kept_where_few_records_lie_outside_and_else_is_not() 
     rows = np.random.default_rng(1).normal(size=4000)
     release = mh.mean(rows, domain=mh.Reals(1, 1e3), privacy=mh.ZCDP(rho=0.5))
     assert release.record_mean is not None
-    shown = replace(release, record_mean=RecordMean(-1.26, 2.04, -12.5, 30.0))
+    shown = changed(release, record_mean=RecordMean(-1.26, 2.04, -12.5, 30.0))
     said = "If no record lies beyond -12.5 … 30, the mean of all records is in -1.3 … 2.0 (95 %)."
     assert said in repr(shown)
     assert said in shown._repr_html_()

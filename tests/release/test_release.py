@@ -81,9 +81,11 @@ def test_a_count_counts():
 def test_an_empty_secret_dataset_still_gives_a_finite_release():
     release = mh.mean(X[:0], domain=BOX, privacy=RHO, n=None)
     assert np.isfinite(release.value).all()
+    # A noisy count beyond five deviations, 3e-7, would have an error; one above 0 at this
+    # confidence, 5e-8, an interval.
     assert np.isinf(release.standard_error).all()
     assert np.isinf(np.diag(release.covariance)).all()
-    lower, upper = release.interval()
+    lower, upper = release.interval(1 - 1e-7)
     assert np.allclose(lower, BOX.lower)
     assert np.allclose(upper, BOX.upper)
     again = mh.Release.from_json(release.to_json())
@@ -423,3 +425,16 @@ def test_the_gain_of_a_projection_is_predicted_from_above(promise):
     assert np.mean(errors) < plan.projected_error**2
     assert "no longer unbiased" in plan.describe()
     assert mh.plan_sum(domain=domain, n=40, privacy=promise).projected_error is None
+
+
+def test_a_certificate_is_printed_in_sentences_and_as_a_table():
+    certificate = mh.mean(X, domain=BOX, privacy=RHO).certificate
+    assert repr(certificate) == certificate.describe()
+    assert certificate.verdict() in certificate._repr_html_()
+    assert certificate._repr_html_().count("<tr>") == 1 + len(certificate.bounds)
+    for bound in certificate.bounds:
+        assert bound.theorem in certificate._repr_html_()
+
+
+def test_a_count_says_nothing_of_missing_values():
+    assert "missing value" not in repr(mh.count(X, privacy=RHO))

@@ -28,6 +28,9 @@ PROMISES = {
     "pure": mh.PureDP(epsilon=1),
 }
 ALLOWED = 5.5
+SKEWED = 7.0
+"""Standard errors of mean products, which are measured too: those of squares of Laplace noise, at
+2,500 of them, are 5.5 off once in 200,000 times, and 7 once in 10 million."""
 
 
 LISTED = RNG.normal(size=(30, 2)) * [3, 0.3]
@@ -66,8 +69,8 @@ def test_ten_thousand_releases_have_the_predicted_error_and_covariance(domain, p
     plan = mh.plan_mean(domain=DOMAINS[domain], n=50, privacy=PROMISES[promise])
     noise = draw(plan, 10_000) - exact_mean(plan)
     assert deviations_of_mean(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise * 1.25, plan.covariance) > ALLOWED
+    assert deviations_of_covariance(noise, plan.covariance) < SKEWED
+    assert deviations_of_covariance(noise * 1.25, plan.covariance) > SKEWED
     assert deviations_of_mean(noise + plan.standard_error / 5, plan.covariance) > ALLOWED
     squares = (noise**2).sum(axis=1)
     spread = squares.std() / math.sqrt(len(squares))
@@ -82,10 +85,10 @@ def test_releases_of_further_domains_have_the_predicted_covariance(name, promise
     source = domain.preimage()
     clipped = source.domain.clip(data)
     mean = (clipped if source.matrix is None else clipped @ source.matrix.T).mean(axis=0)
-    noise = draw(plan, 2_500, data) - mean
+    noise = draw(plan, 4_000, data) - mean
     assert deviations_of_mean(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise * 1.8, plan.covariance) > ALLOWED
+    assert deviations_of_covariance(noise, plan.covariance) < SKEWED
+    assert deviations_of_covariance(noise * 1.8, plan.covariance) > SKEWED
     assert deviations_of_mean(noise + plan.standard_error / 2, plan.covariance) > ALLOWED
 
 
@@ -100,9 +103,9 @@ def test_the_error_in_other_norms_is_as_predicted(domain, promise, p):
     spread = squares.std() / math.sqrt(len(squares))
     # A simulated prediction is rounded up by 4 of its own standard errors, less than 1 %.
     high = 1.02 if plan.expected_error_method == "monte carlo" else 1.0
-    assert squares.mean() < plan.expected_error**2 + ALLOWED * spread
-    assert squares.mean() > plan.expected_error**2 / high - ALLOWED * spread
-    assert squares.mean() * 1.5 > plan.expected_error**2 + ALLOWED * spread
+    assert squares.mean() < plan.expected_error**2 + SKEWED * spread
+    assert squares.mean() > plan.expected_error**2 / high - SKEWED * spread
+    assert squares.mean() * 1.5 > plan.expected_error**2 + SKEWED * spread
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 50.0])
@@ -168,8 +171,8 @@ def test_sums_are_unbiased_with_the_predicted_covariance(domain, promise, n):
     plan = mh.plan_sum(domain=DOMAINS[domain], n=n, privacy=PROMISES[promise])
     noise = draw(plan, 4_000) - plan.domain.clip(X).sum(axis=0)
     assert deviations_of_mean(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise, plan.covariance) < ALLOWED
-    assert deviations_of_covariance(noise * 1.4, plan.covariance) > ALLOWED
+    assert deviations_of_covariance(noise, plan.covariance) < SKEWED
+    assert deviations_of_covariance(noise * 1.4, plan.covariance) > SKEWED
 
 
 @pytest.mark.slow

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.release.group_release import GroupRelease
+from changed import changed
+from muhat.release.group_answer import GroupAnswer
 
 KNOWN = mh.mean(np.zeros((30, 2)), domain=mh.Box([-1, -1], [1, 1]), privacy=mh.ZCDP(rho=1))
-UNKNOWN = replace(KNOWN, noise=None, certificate=None, mechanism="test")
+UNKNOWN = changed(KNOWN, noise=None, certificate=None, mechanism="test")
 REASON = "the records have no common place"
-FAILED = replace(UNKNOWN, value=np.full(2, np.nan), domain=None, failure=REASON)
+FAILED = changed(UNKNOWN, value=np.full(2, np.nan), domain=None, failure=REASON)
 
 
 def test_an_unknown_error_is_none_everywhere():
@@ -60,27 +60,27 @@ def test_a_release_that_failed_says_so_and_what_it_cost():
     for refused in (FAILED.interval, FAILED.projected):
         with pytest.raises(mh.InvalidInput, match=REASON):
             refused()
-    single = replace(FAILED, columns=("a",), value=np.full(1, np.nan))
+    single = changed(FAILED, columns=("a",), value=np.full(1, np.nan))
     assert math.isnan(float(single))
 
 
 def test_a_bound_on_the_bias_is_shown_where_there_is_one():
-    release = replace(KNOWN, certificate=None, bias=0.25)
+    release = changed(KNOWN, certificate=None, bias=0.25)
     assert "The bias of a column is at most 0.250" in repr(release)
     assert "The bias of a column is at most 0.250" in release._repr_html_()
     assert json.loads(release.to_json())["bias"] == 0.25
     assert mh.Release.from_json(release.to_json()).bias == 0.25
-    assert "The bias of a column is 0 if the assumptions hold" in repr(replace(release, bias=0.0))
+    assert "The bias of a column is 0 if the assumptions hold" in repr(changed(release, bias=0.0))
     assert release.projected().bias is None
     fields = json.loads(KNOWN.to_json())
     assert not {"bias", "failure", "unprojected"} & set(fields)
 
 
 def test_a_domain_that_was_not_public_is_named_in_the_text():
-    ball = replace(KNOWN, certificate=None, mechanism="test", domain=mh.Ball(radius=2.5, dim=2))
+    ball = changed(KNOWN, certificate=None, mechanism="test", domain=mh.Ball(radius=2.5, dim=2))
     assert "Clipped to a ball of radius 2.50 that was found privately" in repr(ball)
-    assert "Clipped to" not in repr(replace(ball, bias=0.1))
-    assert "Clipped to a set" in repr(replace(ball, domain=mh.Box([0, 0], [1, 1])))
+    assert "Clipped to" not in repr(changed(ball, bias=0.1))
+    assert "Clipped to a set" in repr(changed(ball, domain=mh.Box([0, 0], [1, 1])))
     assert "Clipped to" not in repr(KNOWN)
     with pytest.raises(mh.InvalidInput, match="learnt"):
         ball.interval(target="population")
@@ -104,7 +104,7 @@ def test_a_domain_that_was_not_public_is_named_in_the_text():
 )
 def test_a_release_that_contradicts_itself_is_refused(wrong):
     with pytest.raises(mh.InvalidInput):
-        replace(KNOWN, **wrong)
+        changed(KNOWN, **wrong)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,15 @@ def test_json_that_contradicts_itself_is_refused(change):
 
 def test_the_means_of_groups_have_errors_that_are_known():
     with pytest.raises(mh.InvalidInput, match="has an error and a number of values"):
-        GroupRelease("sex", ("f", "m"), (KNOWN, UNKNOWN))
+        GroupAnswer(
+            by="sex",
+            groups=("f", "m"),
+            answers=(*KNOWN.answers, *UNKNOWN.answers),
+            mechanism="ratio",
+            n=None,
+            contributions=1,
+            assumptions=(),
+        )
 
 
 def test_errors_of_several_columns_are_said_to_be_weighted() -> None:

@@ -256,8 +256,8 @@ def test_tasks_that_end_after_the_pass_has_failed_say_nothing_of_why(
     with loudly(spark):
         with pytest.raises(mh.SourceFailed):
             exact_sums(source, UNIT)
-        tracker = spark.sparkContext._jsc.sc().statusTracker()
-        assert not any(each.numRunningTasks() for each in tracker.getExecutorInfos())
+        scheduler = spark.sparkContext._jsc.sc().taskScheduler()
+        assert scheduler.rootPool().runningTasks() == 0
         # Spark ends no task later than this.
         time.sleep(4)
         assert CANARY not in driver_log.read_text()[written:]

@@ -176,7 +176,7 @@ def test_lists_of_another_length_are_missing(spark: Any) -> None:
 def test_all_that_a_pass_may_need_is_found_in_the_archive_alone(tmp_path: Path) -> None:
     """In every storey of the rooms."""
     source = Path(muhat.__file__).parent
-    rooms = ("data", "domains", "mechanisms", "noise", "release", "workloads")
+    rooms = ("data", "domains", "mechanisms", "noise", "records", "release", "workloads")
     names = [
         ".".join(module.relative_to(source.parent).with_suffix("").parts)
         for room in rooms

@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import muhat as mh
-from muhat.data import exact_sums, open_source, text_file, text_records
+from muhat.data import exact_sums, open_source, text_file
+from muhat.data.base import paced
 from muhat.data.categories import categories_of
 from muhat.data.histogram import open_cells
 from muhat.domains.lattice import BoxLattice
@@ -62,7 +63,8 @@ def read(path, delimiter=",", missing="drop", threads=None):
     """The integer sum of column b, the records that have it, and all records."""
     source = open_source(mh.csv_data(path, delimiter=delimiter), ["b"], 1)
     counted = source.rows()
-    found = exact_sums(source, LATTICE, missing=missing, threads=threads)
+    with paced(threads=threads):
+        found = exact_sums(source, LATTICE, missing=missing)
     everything = exact_sums(source, LATTICE, missing="center")
     assert everything.rows == counted
     return np.array([*found.total, found.rows, counted], object)
@@ -75,7 +77,7 @@ def test_one_record_more_adds_that_record_alone(tmp_path, rows, place, one, dial
     with pytest.MonkeyPatch.context() as patch:
         # Blocks and units of work begin and end anywhere, also inside of cells.
         patch.setattr(text_file, "PARTITION_BYTES", 37)
-        patch.setattr(text_records, "BLOCK_BYTES", 11)
+        patch.setattr(text_file, "BLOCK_BYTES", 11)
         without = read(written(tmp_path, rows, **dialect), delimiter, threads=3)
         more = [*rows[:place], one, *rows[place:]]
         beside = read(written(tmp_path, more, **dialect), delimiter, threads=3)
@@ -120,8 +122,8 @@ def test_one_cell_with_a_thousand_line_breaks_is_one_record(tmp_path, monkeypatc
 def test_a_quoted_record_longer_than_memory_should_hold_is_one_missing_record(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(text_records, "LONGEST_RECORD", 1 << 16)
-    monkeypatch.setattr(text_records, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(text_file, "LONGEST_RECORD", 1 << 16)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 1 << 14)
     good = [["x", "1", "y"], ["x", "2", "y\nz"]]
     long = ["x", "3", "7,7,7\n" * (1 << 14)]
     for kind in ("csv", "csv.zst"):
@@ -138,6 +140,6 @@ def test_an_open_quote_costs_its_own_line_even_in_a_file_without_other_quotes(
         path = tmp_path / f"stray.{kind}"
         path.write_bytes(COMPRESS[kind](b"\n".join(lines) + b"\n"))
         for longest in (1 << 24, 1 << 9):
-            monkeypatch.setattr(text_records, "LONGEST_RECORD", longest)
-            monkeypatch.setattr(text_records, "BLOCK_BYTES", longest)
+            monkeypatch.setattr(text_file, "LONGEST_RECORD", longest)
+            monkeypatch.setattr(text_file, "BLOCK_BYTES", longest)
             assert read(path)[1:].tolist() == [5000, 5001]

@@ -274,10 +274,10 @@ def test_junk_in_means_of_groups_is_refused_or_understood(parameter, junk):
     arguments = {**sound, parameter: junk}
     data = arguments.pop("data")
     means = only_muhat_errors(lambda: mh.mean(data, **arguments))
-    if isinstance(means, mh.GroupRelease):
+    if isinstance(means, mh.Release):
         too_few = np.array([each.empty for _, each in means])
         assert np.array_equal(np.isfinite(means.value), ~too_few)
-        assert mh.GroupRelease.from_json(means.to_json()).to_json() == means.to_json()
+        assert mh.Release.from_json(means.to_json()).to_json() == means.to_json()
 
 
 @given(confidence=JUNK, name=JUNK)
@@ -384,7 +384,7 @@ def check_answers(plan):
     # 60 standard deviations: fails once in 10²⁰ runs, and wrong decoders miss by more.
     allowed = 60 * release.standard_error + 1e-9 * abs(truth).max()
     assert (np.abs(release.value - truth) <= allowed).all()
-    again = mh.QueryRelease.from_json(release.to_json())
+    again = mh.Release.from_json(release.to_json())
     assert again.to_json() == release.to_json()
     assert repr(again) == repr(release)
     assert again.workload == workload

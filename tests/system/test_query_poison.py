@@ -187,7 +187,7 @@ def seen(call):
 def test_a_poison_record_has_the_outcome_of_its_neighbour(tmp_path, source, mode):
     plan = plan_of(mode)
     expected = seen(lambda: plan.release(SOURCES[source](CLEAN, tmp_path)))
-    assert expected[0] == "QueryRelease"
+    assert expected[0] == "Release"
     for row in TYPED:
         assert (
             seen(lambda row=row: plan.release(SOURCES[source](poisoned(row), tmp_path))) == expected
@@ -223,7 +223,7 @@ def test_objects_of_any_kind_are_values_like_others(tmp_path, monkeypatch, kind,
         if kind != "dict":
             data = of_objects(data)
         found = seen(lambda data=data: plan.release(data))
-        assert found[0] == "QueryRelease", (type(value), found)
+        assert found[0] == "Release", (type(value), found)
         assert found == seen(lambda: plan.release(SOURCES[kind](CLEAN, tmp_path)))
 
 
@@ -292,7 +292,7 @@ def test_a_histogram_of_any_counts_has_the_same_outcome(kind):
             first, *others = [
                 seen(lambda plan=plan, data=data: plan.release(data)) for data in HISTOGRAMS[kind]
             ]
-            assert first[0] == "QueryRelease"
+            assert first[0] == "Release"
             assert all(other == first for other in others)
 
 
@@ -378,5 +378,5 @@ def test_bytes_that_are_no_text_and_ragged_lines_are_records_of_a_file(tmp_path,
         path.write_bytes(b"sex,age\n" + b"\n".join(lines) + b"\n")
         release = plan.release(path)
         path.write_bytes(b"sex,age\n" + b"\n".join([b"f,20"] * 8) + b"\n")
-        assert seen(lambda plan=plan: plan.release(path))[0] == "QueryRelease"
+        assert seen(lambda plan=plan: plan.release(path))[0] == "Release"
         assert np.isfinite(release.value).all()

@@ -222,10 +222,10 @@ def test_means_of_groups_are_a_function_of_their_integers(monkeypatch, law):
 
     def integers(frame):
         from muhat.data.categories import categories_of
-        from muhat.data.groups import group_sums
+        from muhat.data.groups import open_groups
 
         groups = categories_of({"g": ["a", "b"]}, missing="drop")
-        sums = group_sums(frame, "x", "g", groups, query.lattice)
+        sums = open_groups(frame, "x", "g", groups, dim=1).sums(query.lattice)
         return [
             query.answer(total, rows) for total, rows in zip(sums.total, sums.rows, strict=True)
         ]
@@ -289,7 +289,9 @@ def test_no_neighbour_moves_the_integers_farther_than_declared(name, law, neighb
     )
     norm = plan.recipe.law.sensitivity_norm
     declared = plan.recipe.query.sensitivity(norm, plan.neighbors, contributions)
-    assert declared**2 <= plan.recipe.protection.strength_squared * (1 << 2 * FRACTION_BITS)
+    assert declared**2 <= plan.recipe.protection.strength_squared(plan.recipe.law.kind) * (
+        1 << 2 * FRACTION_BITS
+    )
     base = np.random.default_rng(1).integers(10, 1000, workload.shape[1])
     before = list(itertools.chain(*exact_integers(plan, base)))
     farthest = Fraction(0)

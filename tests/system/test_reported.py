@@ -132,7 +132,7 @@ def test_the_error_is_known_to_be_sound_before_the_charge(tmp_path, monkeypatch)
     def fail(self):
         raise RuntimeError("no certificate")
 
-    monkeypatch.setattr(type(plan), "certificate", property(fail))
+    monkeypatch.setattr(type(plan["mean"]), "certificate", property(fail))
     with pytest.raises(RuntimeError):
         plan.release(np.ones((3, 2)), ledger=ledger)
     assert ledger.head.count == 0

@@ -66,16 +66,15 @@ mh.stream.prefix_counter(10, promise, 0, [1, 2])  # error: call-overload
 # What comes back.
 plan = mh.plan_mean(domain=box, n=9, privacy=promise)
 plan.certificate.ratio  # error: union-attr
-plan.rmse  # error: attr-defined
-mh.plan_mean(domain=reals, n=9, privacy=promise).alternatives  # error: attr-defined
-mh.plan_mean(domain=box, n=None, privacy=promise).n_min  # error: attr-defined
-mh.plan_mean(domain=box, n=None, privacy=promise, unbiased=True).recipe.law  # error: attr-defined
+plan.expectd_error  # error: attr-defined
+error: str = plan.rmse  # error: assignment
 plan.release("a.csv", colums=["a"])  # error: call-arg
 release = mh.mean("a.csv", domain=bounds, privacy=promise)
-release.groups  # error: attr-defined
+release.group  # error: attr-defined
 release.interval(confidense=0.9)  # error: call-arg
 groups = mh.mean("a.csv", domain=bounds, privacy=promise, by="sex", groups=["f"])
-groups.n  # error: attr-defined
+groups["f"].valu  # error: attr-defined
+groups.interval(target=3)  # error: arg-type
 value: float = release.value  # error: assignment
 mh.stream.prefix_counter(10, promise).push(0.5).shape  # error: attr-defined
 plan.plot().save("plan.svg")  # error: attr-defined

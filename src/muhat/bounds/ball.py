@@ -8,14 +8,14 @@ there is no number. Proofs: docs/proofs/ball.md and bounds.md.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.bounds.domains import unbiased
-from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.lower_bound import LowerBound, rounded_down
 from muhat.bounds.packing import packing_error
-from muhat.bounds.table import BoundTable, rounded_down
+from muhat.bounds.table import BoundTable
 from muhat.bounds.volumes import volume_error
 from muhat.domains import Ball
 from muhat.privacy import (
@@ -24,7 +24,6 @@ from muhat.privacy import (
     check_promise,
     gaussian_mu_squared,
     pure_within,
-    to_dict,
 )
 from muhat.privacy.rounding import root_at_least
 
@@ -44,7 +43,7 @@ _WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive n
 
 
 @dataclass(frozen=True)
-class Achieved:
+class Achieved(Plain):
     """What a mechanism achieves on the ball.
 
     Attributes:
@@ -93,17 +92,6 @@ class BallBounds(BoundTable):
     def ratio(self) -> float:
         """How far the best is from what nobody can beat, at most; ∞ if nothing is known."""
         return self.upper / self.lower if self.lower > 0 else math.inf
-
-    def to_dict(self) -> dict[str, Any]:
-        """The table as JSON."""
-        return {
-            "n": self.n,
-            "dim": self.dim,
-            "radius": self.radius,
-            "privacy": to_dict(self.privacy),
-            "achieved": [asdict(entry) for entry in self.achieved],
-            "bounds": [bound.to_dict() for bound in self.bounds],
-        }
 
     def _title(self) -> str:
         return (

@@ -24,7 +24,7 @@ from muhat import _check
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.promised import pair, two_sided
 from muhat.bounds.unbiased import quotient
-from muhat.domains import Ball, Box, Domain, Ellipsoid, Image, LpBall, Translate
+from muhat.domains import Domain
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.privacy import Privacy
@@ -36,7 +36,6 @@ _INTERACTIVE = "Devices may be asked in any order, any number of times; the prom
 _ONCE = "Every device sends one message and is told nothing of the others'."
 _UNBIASED = "The estimate is unbiased for the mean of every dataset of records in the domain."
 
-_LARGEST_DENSE = 2_000
 _SHRINKAGE_ERROR = 1e-10
 """Far above the relative error of `largest_shrinkage` in floats."""
 
@@ -44,6 +43,7 @@ _SHRINKAGE_ERROR = 1e-10
 def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBound, ...]:
     """What no unbiased mean of n devices' records can beat; (E‖answer − mean‖_p²)^½.
 
+    >>> from muhat.domains import Ball
     >>> from muhat.privacy import PureDP
     >>> every, some, _ = local(Ball(1.0, dim=8), 10_000, PureDP(epsilon=1.0))
     >>> every.sentence()
@@ -63,7 +63,7 @@ def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[Lower
     value = quotient(width, two)
     every = LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS)
     epsilon = privacy.implied_epsilon
-    axes = None if epsilon is None else _inner_axes(domain)
+    axes = None if epsilon is None else domain.inner_axes()
     if epsilon is None or axes is None:
         return (every,)
     value = _sphere_error(axes, epsilon, p, domain.dim) / math.sqrt(n) * (1 - 1e-12)
@@ -161,33 +161,3 @@ def _sphere_error(axes: Vector, epsilon: float, p: float, dim: int) -> float:
         best = max(best, math.sqrt(max(rest - 1e-14, 0.0)) / gamma)
     norms = math.pow(dim, (1 / p if p < math.inf else 0.0) - 0.5)
     return min(best * scale * norms, sys.float_info.max)
-
-
-def _inner_axes(K: Domain) -> Vector | None:
-    """The half-axes of an ellipsoid inside K, rounded down; None if none is at hand."""
-    if isinstance(K, Translate):
-        return _inner_axes(K.inner)
-    if isinstance(K, Box):
-        return np.asarray(K.half_widths)
-    if isinstance(K, LpBall):
-        # ‖z‖_p ≤ max(d^{1/p − 1/2}, 1)·‖z‖₂
-        shrink = K.dim ** min(0.5 - (1 / K.p if K.p < math.inf else 0.0), 0.0)
-        return np.asarray(K.half_widths * (shrink * (1 - 1e-14)))
-    if isinstance(K, Ball) or (isinstance(K, Ellipsoid) and K.is_diagonal):
-        return np.asarray(K.half_widths * (1 - 1e-15))
-    if max(K.dim, getattr(K, "inner", K).dim) > _LARGEST_DENSE:
-        return None
-    if isinstance(K, Ellipsoid):
-        return _singular_values(K.factor)
-    if isinstance(K, Image) and isinstance(K.inner, Ball):
-        return _singular_values(K.transform * K.inner.radius)
-    if isinstance(K, Image) and isinstance(K.inner, Ellipsoid):
-        return _singular_values(K.transform @ K.inner.factor)
-    return None
-
-
-def _singular_values(factor: Vector) -> Vector:
-    """From below: floats err by a small multiple of the largest, in them and in the factor."""
-    values = np.linalg.svd(factor, compute_uv=False)
-    slack = 1e-14 * max(factor.shape) * float(np.linalg.norm(factor))
-    return np.asarray(np.maximum(values - slack, 0.0))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 
 _MECHANISMS = {"unbiased": "unbiased ", "additive": "additive-noise ", "any": ""}
@@ -22,7 +21,7 @@ _ONLY_IF = "Conditional on"
 
 
 @dataclass(frozen=True)
-class LowerBound:
+class LowerBound(Plain):
     """What no mechanism of a class can beat.
 
     Attributes:
@@ -74,7 +73,7 @@ class LowerBound:
             why = "".join(f" {reason}" for reason in self.assumptions[-1:])
             return f"No number is proved for every {who} {where} ({self.theorem}).{why}"
         conditions = "".join(f" {given}" for given in self._conditions)
-        return f"Every {who} has error at least {_shown(self.value)} {where}.{conditions}"
+        return f"Every {who} has error at least {rounded_down(self.value)} {where}.{conditions}"
 
     @property
     def is_conditional(self) -> bool:
@@ -85,21 +84,12 @@ class LowerBound:
     def _conditions(self) -> list[str]:
         return [given for given in self.assumptions if given.startswith(_ONLY_IF)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The bound as JSON."""
-        return {**vars(self), "assumptions": list(self.assumptions)}
 
-    @classmethod
-    def from_dict(cls, entries: Mapping[str, Any]) -> LowerBound:
-        """The bound that `to_dict` described."""
-        known = {field.name for field in fields(cls)}
-        missing = {"value", "mechanisms", "datasets", "theorem", "source"} - set(entries)
-        if missing or set(entries) - known:
-            odd = sorted(missing or set(entries) - known)
-            raise InvalidInput(f"a lower bound has the fields {sorted(known)}; check {odd}.")
-        return cls(**entries)
+def rounded_down(value: float) -> str:
+    """Four digits, never more than the value.
 
-
-def _shown(value: float) -> str:
+    >>> rounded_down(0.011029)
+    '0.01102'
+    """
     four_digits = decimal.Context(prec=4, rounding=decimal.ROUND_DOWN)
     return f"{float(four_digits.create_decimal(repr(value))):.4g}"

@@ -16,20 +16,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
-from muhat.bounds.lower_bound import LowerBound
+from muhat._plain import Key
+from muhat.bounds.lower_bound import LowerBound, rounded_down
 from muhat.bounds.promised import one_sided
 from muhat.bounds.score import Score
-from muhat.bounds.table import BoundTable, rounded_down
+from muhat.bounds.table import BoundTable
 from muhat.bounds.trilemma_paper import CITATION, paper_bounds
 from muhat.bounds.trilemma_search import Landscape
 from muhat.errors import InvalidInput
-from muhat.privacy import ApproxDP, Privacy, PureDP, check_promise, to_dict
+from muhat.privacy import ApproxDP, Privacy, PureDP, check_promise
 
 _SUBSTITUTION = "n is public and neighbours replace one record."
 
 
 @dataclass(frozen=True, repr=False)
-class Trilemma(BoundTable):
+class Trilemma(
+    BoundTable,
+    keys=(
+        "n",
+        "privacy",
+        "bias",
+        Key("moment_order", infinite=True),
+        "scale",
+        "interval",
+        "value",
+        "impossible",
+        "floor",
+        "bounds",
+    ),
+):
     """What a private mean errs whose bias is small for every distribution of a class.
 
     The class: the mean lies in an interval of length `interval` and E|X − μ|^λ ≤ scale^λ, λ the
@@ -83,18 +98,8 @@ class Trilemma(BoundTable):
 
     def to_dict(self) -> dict[str, Any]:
         """The bounds as JSON; an impossible value is null."""
-        return {
-            "n": self.n,
-            "privacy": to_dict(self.privacy),
-            "bias": self.bias,
-            "moment_order": "inf" if math.isinf(self.moment_order) else self.moment_order,
-            "scale": self.scale,
-            "interval": self.interval,
-            "value": None if self.impossible else self.value,
-            "impossible": self.impossible,
-            "floor": self.floor,
-            "bounds": [bound.to_dict() for bound in self.bounds],
-        }
+        written = super().to_dict()
+        return {**written, "value": None} if self.impossible else written
 
     def _title(self) -> str:
         return (

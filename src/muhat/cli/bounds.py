@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muhat._text import joined
+from muhat._text import joined, table
 from muhat.cli.assumed import moment_from
 from muhat.cli.options import Promised, promise_options
 from muhat.cli.where import bounds_from, where_from
@@ -150,7 +150,7 @@ def _of_box(
 ) -> tuple[dict[str, Any], str]:
     from muhat.bounds import unbiased
     from muhat.domains import Box
-    from muhat.planning.task import as_domain
+    from muhat.statistics.bounded import as_domain
 
     named = bounds_from(texts)
     as_domain(named)
@@ -163,7 +163,7 @@ def _of_box(
 
 
 def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: float) -> str:
-    from muhat.bounds.table import aligned
+    from muhat.bounds.table import NUMBERS
 
     columns = "one column" if dim == 1 else f"{dim} columns"
     title = f"Mean of {columns} · {privacy.describe()} · n = {n} · ℓ_{p:g} errors"
@@ -174,11 +174,11 @@ def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: 
     proved = [bound for bound in found if bound.value is not None and not bound.is_conditional]
     strongest = max(proved, key=lambda bound: bound.value or 0.0, default=None)
     notes = [] if strongest is None else [strongest.sentence()]
-    return joined([title, "", *aligned(rows), "", *notes]).rstrip()
+    return joined([title, "", *table(rows, right=NUMBERS), "", *notes]).rstrip()
 
 
 def _shown(bound: LowerBound) -> str:
-    from muhat.bounds.table import rounded_down
+    from muhat.bounds.lower_bound import rounded_down
 
     if bound.value is not None:
         return rounded_down(bound.value)

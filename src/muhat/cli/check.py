@@ -12,7 +12,7 @@ from muhat._text import printable
 from muhat.cli.options import column_names, data_from, delimiter_option
 from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
-from muhat.planning.task import as_domain
+from muhat.statistics.bounded import as_domain
 
 NOT_PRIVATE = "Not private: what follows is for the owner of the data alone."
 

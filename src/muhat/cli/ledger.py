@@ -14,7 +14,8 @@ from muhat.cli.options import Promised, promise_options
 from muhat.errors import InvalidInput
 from muhat.ledger import Balance, Entry, Head, Ledger
 from muhat.ledger.converting import AS_PROMISED
-from muhat.privacy import Neighbors, cautions, from_dict, from_flags, to_dict
+from muhat.ledger.display import HEADINGS, entry_cells, protects
+from muhat.privacy import Neighbors, cautions, from_flags, to_dict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +67,7 @@ def create(
         _print_json(_summary(account, account.head, Balance.zero(budget.currency)))
     else:
         where = printable(path)
-        click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {_protects(account)}.")
+        click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {protects(account)}.")
         for sentence in cautions(budget):
             click.echo(f"Caution: {sentence}")
 
@@ -152,12 +153,6 @@ def _summary(account: Ledger, head: Head, spent: Balance) -> dict[str, Any]:
     }
 
 
-def _protects(account: Ledger) -> str:
-    """Whose loss the budget bounds."""
-    person = "" if account.contributions == 1 else f", {account.contributions} records a person"
-    return f"neighbors {account.neighbors.value}{person}"
-
-
 def _print_json(fields: dict[str, Any]) -> None:
     click.echo(json.dumps(fields, indent=2))
 
@@ -191,7 +186,7 @@ def _balance_table(console: Console, path: str, account: Ledger, spent: Balance)
     filled = min(filled, BAR_WIDTH - 1) if share < 1 else BAR_WIDTH
     bar = f"{full * filled}{empty * (BAR_WIDTH - filled)} {share:.1%}"
     table = Table(title=Text(_printable(console, path)), show_header=False, title_justify="left")
-    table.add_row("budget", f"{budget:.6g}, {_protects(account)}")
+    table.add_row("budget", f"{budget:.6g}, {protects(account)}")
     for sentence in cautions(account.budget):
         table.add_row("caution", sentence)
     table.add_row("spent", f"{spent:.6g}")
@@ -210,21 +205,13 @@ def _entry_table(console: Console, entries: list[Entry]) -> Table:
         caption=_printable(console, "; ".join(used)) or None,
         caption_justify="left",
     )
-    table.add_column("entry", justify="right")
-    for heading in ("time (UTC)", "asked", "about", "charged", "plan"):
+    first, *middle, last = HEADINGS
+    table.add_column(first, justify="right")
+    for heading in middle:
         table.add_column(heading, no_wrap=True)
-    table.add_column("note", overflow="fold")
+    table.add_column(last, overflow="fold")
     for entry in entries:
-        cells = (
-            str(entry.id),
-            entry.time[:16].replace("T", " "),
-            f"{Balance.of(from_dict(entry.promise)):.6g}",
-            str(entry.unit) + ("" if entry.contributions else " (not stated)"),
-            f"{entry.charged:.6g}",
-            entry.plan_digest[:8],
-            entry.note[:200],
-        )
-        table.add_row(*(_printable(console, cell) for cell in cells))
+        table.add_row(*(_printable(console, cell) for cell in entry_cells(entry)))
     return table
 
 

@@ -60,8 +60,8 @@ def mean(
     With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.cli.projection import projected, targets_from
-    from muhat.planning.shortcuts import COUNTED
     from muhat.planning.shortcuts import mean as release_mean
+    from muhat.planning.terms import COUNTED
 
     arguments = _arguments(**options)
     targets = targets_from(project, arguments["columns"])
@@ -87,8 +87,8 @@ def plan(as_json: bool, picture: str | None, **options: Any) -> None:
     """Show what a private mean would cost and how good it would be; no data is read."""
     from muhat.domains import Reals
     from muhat.planning.planners import plan_mean
-    from muhat.planning.reals_rule import reals_rule
-    from muhat.planning.task import in_order
+    from muhat.statistics.bounded import in_order
+    from muhat.statistics.reals import reals_rule
 
     arguments = _arguments(**options)
     if arguments["n"] is None and not options["secret_n"]:

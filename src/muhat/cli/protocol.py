@@ -245,7 +245,7 @@ def _planned(
     plan = protocols.local_mean if model == "local" else protocols.shuffle_mean
     domain = where.domain
     if isinstance(domain, dict) and where.columns is not None:
-        from muhat.planning.task import in_order
+        from muhat.statistics.bounded import in_order
 
         domain = dict(in_order(domain, where.columns))
     return plan(

@@ -13,7 +13,7 @@ from muhat.cli.output_files import output
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from muhat.protocols import CountedQuantiles, CountedRanges, Protocol
+    from muhat.protocols import Protocol
     from muhat.release.release import Release
 
 
@@ -80,6 +80,6 @@ def _name(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
-def show_release(release: Release | CountedQuantiles | CountedRanges, as_json: bool) -> None:
+def show_release(release: Release, as_json: bool) -> None:
     """The result, for people or for programs."""
     click.echo(release.to_json() if as_json else repr(release))

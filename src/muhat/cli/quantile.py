@@ -87,7 +87,7 @@ def quantile(
     With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
     from muhat.planning.quantiles import quantile as release_quantile
-    from muhat.planning.shortcuts import COUNTED
+    from muhat.planning.terms import COUNTED
 
     check_rows(n, secret_n)
     arguments: dict[str, Any] = {

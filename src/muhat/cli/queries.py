@@ -24,7 +24,7 @@ from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
-    from muhat.release.query_release import QueryRelease
+    from muhat.release import Release
     from muhat.workloads import Workload
 
 MOST_PUBLIC = 1_000
@@ -113,6 +113,7 @@ def queries(
     from muhat.data.categories import categories_of
     from muhat.planning.queries import plan_queries
     from muhat.planning.run import approve
+    from muhat.planning.terms import COUNTED, Terms
     from muhat.privacy import Neighbors
 
     relation = Neighbors.ADD_REMOVE if ledger is None else ledger.neighbors
@@ -122,7 +123,8 @@ def queries(
         raise _undeclared(unknown)
     given = from_flags(promise)
     # Before anything is opened: which values occur is read off the data.
-    approve(ledger, given, neighbors, contributions)
+    number = None if neighbors is Neighbors.ADD_REMOVE else COUNTED
+    approve(ledger, Terms.checked(given, number, contributions=contributions))
     target = None if out is None else _writable(out)
     with engine.opened(files) as data:
         declared |= {name: _typed(values) for name, values in _occurring(data, unknown).items()}
@@ -144,7 +146,7 @@ def queries(
             plan = plan.assuming(
                 f"the values of {', '.join(unknown)} that occur in the data are public, as declared"
             )
-        release = plan.release(data, ledger=ledger)
+        release: Any = plan.release(data, ledger=ledger)
     if projected:
         release = release.projected()
     # Shown first: it is paid for, and the disk may be full.
@@ -228,7 +230,7 @@ def asked(
     return workloads.prefix(sizes[0]) if prefix else workloads.ranges(sizes[0])
 
 
-def write_table(release: QueryRelease, target: Path) -> None:
+def write_table(release: Release, target: Path) -> None:
     """All answers as CSV, a line an answer."""
     table = release.table()
     try:

@@ -178,19 +178,16 @@ def _table(
     session: Any, names: tuple[str, ...], table_format: str | None, materialize: str | None
 ) -> Any:
     from muhat.data.spark import spark_data
-    from muhat.data.spark_quiet import quiet
+    from muhat.data.spark_quiet import quietly
 
-    frame = None
-    try:
-        with quiet(session):
-            if table_format is not None:
-                frame = session.read.format(table_format).load(list(names))
-            elif all(is_path(name) for name in names):
-                frame = session.read.parquet(*names)
-            elif len(names) == 1:
-                frame = session.table(names[0])
-    except Exception:
-        frame = None
+    def read() -> Any:
+        if table_format is not None:
+            return session.read.format(table_format).load(list(names))
+        if all(is_path(name) for name in names):
+            return session.read.parquet(*names)
+        return session.table(names[0]) if len(names) == 1 else None
+
+    frame = quietly(session, read)
     if frame is None:
         shown = ", ".join(f"{name!r:.80}" for name in names)
         raise InvalidInput(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.columns import Batch, Column, Decimals, FloatArray, Floats, Mask, column_of
 from muhat.data.selection import Coders, Field
+from muhat.records.columns import Batch, Column, Decimals, FloatArray, Floats, Mask, column_of
 
 LEAST_SCALE, MOST_SCALE = -231, 1000
 """Decimals of other scales are refused by their type: 2^255 · 10^232 is beyond all floats."""

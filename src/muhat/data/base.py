@@ -1,15 +1,26 @@
-"""What every source of records offers, whatever it is made of and wherever it is read."""
+"""What every source of records offers, whatever it is made of and wherever it is read.
+
+Records on this machine are read by the embedded engine: a small pool of threads that share the
+units of work of a source.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from muhat.data.columns import Batch
+import numpy as np
+
+from muhat.data.progress import Progress
 from muhat.data.states import Numbers
-from muhat.data.threads import fold_partitions
+from muhat.records.columns import Batch
 
 
 class Adds(Protocol):
@@ -74,13 +85,7 @@ class Source(ABC):
         """Raise DataChanged if the data are not those that were opened."""
 
     @abstractmethod
-    def fold(
-        self,
-        accumulator: Callable[[], Accumulated],
-        *,
-        show_progress: bool,
-        threads: int | None,
-    ) -> list[Accumulated] | None:
+    def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """One pass: every record added to exactly one of the accumulators made.
 
         None if the records could not be read to the end, for whatever reason: an exception may
@@ -100,8 +105,84 @@ class PartitionedSource(Source):
     def partitions(self) -> Sequence[Partition]:
         """The units of work; together every record once."""
 
-    def fold(
-        self, accumulator: Callable[[], Added], *, show_progress: bool, threads: int | None
-    ) -> list[Added] | None:
+    def fold(self, accumulator: Callable[[], Added]) -> list[Added] | None:
         """One pass by a small pool of threads."""
-        return fold_partitions(self, accumulator, show_progress=show_progress, threads=threads)
+        return fold_partitions(self, accumulator)
+
+
+MOST_THREADS = 4
+
+
+_THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
+_SHOWN = ContextVar("shown", default=True)
+
+
+@contextmanager
+def paced(*, threads: int | None = None, show_progress: bool = True) -> Iterator[None]:
+    """Passes that begin meanwhile have so many threads (None: as many as pay), and are shown."""
+    threads_before, shown_before = _THREADS.set(threads), _SHOWN.set(show_progress)
+    try:
+        yield
+    finally:
+        _THREADS.reset(threads_before)
+        _SHOWN.reset(shown_before)
+
+
+def fold_partitions(
+    source: PartitionedSource, accumulator: Callable[[], Added]
+) -> list[Added] | None:
+    """One pass over all partitions, an accumulator a thread; None if one could not be read."""
+    partitions = list(source.partitions())
+    work = _Queue(partitions)
+    size = sum(part.size for part in partitions)
+    threads = _THREADS.get() or _threads(1 + size // source.bytes_a_thread)
+    workers = min(threads, max(len(partitions), 1))
+    with Progress(size, show=_SHOWN.get()) as progress:
+        accumulators = _run(work, [accumulator() for _ in range(workers)], progress)
+    return None if work.failed else accumulators
+
+
+class _Queue:
+    """Partitions handed out one at a time; empty for everyone as soon as one of them failed."""
+
+    def __init__(self, partitions: list[Partition]) -> None:
+        self._partitions = iter(partitions)
+        self._lock = threading.Lock()
+        self.failed = False
+
+    def take(self) -> Partition | None:
+        with self._lock:
+            return None if self.failed else next(self._partitions, None)
+
+
+def _run(work: _Queue, accumulators: list[Added], progress: Progress) -> list[Added]:
+    def drain(accumulator: Added) -> None:
+        try:
+            # A warning would depend on the data, and reading casts already: a signaling
+            # not-a-number raises its flag there. Every thread has an error state of its own.
+            with np.errstate(all="ignore"):
+                while (partition := work.take()) is not None:
+                    for batch in partition.batches():
+                        accumulator.add(batch)
+                    progress.advance(partition.size)
+        except Exception:
+            work.failed = True
+
+    if len(accumulators) == 1:
+        drain(accumulators[0])
+        return accumulators
+    with ThreadPoolExecutor(len(accumulators), thread_name_prefix="muhat") as pool:
+        try:
+            for future in [pool.submit(drain, accumulator) for accumulator in accumulators]:
+                future.result()
+        except BaseException:
+            work.failed = True
+            raise
+    return accumulators
+
+
+def _threads(useful: int) -> int:
+    available = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        available = len(os.sched_getaffinity(0))
+    return min(MOST_THREADS, available, useful)

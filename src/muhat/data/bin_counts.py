@@ -11,18 +11,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Integers
+from muhat._plain import Key, Plain
 from muhat.data.base import Source
-from muhat.data.columns import Batch, FloatArray
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, FloatArray
 
 STEP_BITS = 50
 """A bin has between 2^50 and 2^51 steps."""
@@ -36,7 +36,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
-class BinGrid:
+class BinGrid(Plain, keys=("exponent", Key("steps", text=True))):
     """Bins of `steps` steps of 2^exponent each.
 
     Moved by a `shift`, a whole number of steps from 0 to steps − 1, bin k holds the points i of
@@ -102,10 +102,6 @@ class BinGrid:
         """The middle of a bin, exactly; its ends lie half a step below its first point."""
         return (Fraction((2 * number + 1) * self.steps - 1, 2) - shift) * self.step
 
-    def to_dict(self) -> dict[str, Any]:
-        """The grid in integers."""
-        return {"exponent": self.exponent, "steps": str(self.steps)}
-
 
 @dataclass(frozen=True, eq=False)
 class BinCounts:
@@ -123,25 +119,13 @@ class BinCounts:
         return "BinCounts()"
 
 
-def count_bins(
-    source: Source,
-    grids: Sequence[BinGrid],
-    shifts: Sequence[int],
-    *,
-    show_progress: bool = True,
-    threads: int | None = None,
-) -> list[BinCounts]:
+def count_bins(source: Source, grids: Sequence[BinGrid], shifts: Sequence[int]) -> list[BinCounts]:
     """One pass over the source: the occupied bins of every column and their counts.
 
     There is a grid and a shift a column. A missing or non-finite value is in no bin.
     Raises DataChanged and SourceFailed as `exact_sums` does.
     """
-    accumulators = read_once(
-        source,
-        lambda: BinCounter(grids, shifts),
-        show_progress=show_progress,
-        threads=threads,
-    )
+    accumulators = read_once(source, lambda: BinCounter(grids, shifts))
     return [merged([each.counts(j) for each in accumulators]) for j in range(len(grids))]
 
 
@@ -176,8 +160,7 @@ class BinCounter:
         """The records seen; for every column how many bins, their numbers and their counts."""
         columns = [self.counts(column) for column in range(len(self._pairs))]
         return joined(
-            self.rows,
-            *(joined(len(each.numbers), each.numbers, each.counts) for each in columns),
+            self.rows, *(joined(len(each.numbers), each.numbers, each.counts) for each in columns)
         )
 
     def absorb(self, state: Numbers) -> None:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.data.coding import Coder
-from muhat.data.columns import Batch
 from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch
 from muhat.workloads.cells import writable
 
 Axes = tuple[int, ...]

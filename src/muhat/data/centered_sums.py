@@ -12,23 +12,18 @@ import numpy as np
 
 from muhat.data.base import Source
 from muhat.data.bin_counts import values_of
-from muhat.data.columns import Batch, Floats
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.kernel import Accumulator
 from muhat.data.states import Numbers, joined
 from muhat.domains.lattice import BoxLattice
+from muhat.records.columns import Batch, Floats
 
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 def centered_sums(
-    source: Source,
-    centers: Sequence[float | None],
-    lattices: Sequence[BoxLattice],
-    *,
-    show_progress: bool = True,
-    threads: int | None = None,
+    source: Source, centers: Sequence[float | None], lattices: Sequence[BoxLattice]
 ) -> list[int]:
     """One pass: Σ q of every column, q the integer of x − centre on the column's own lattice.
 
@@ -36,12 +31,7 @@ def centered_sums(
     as the centre. Raises DataChanged and SourceFailed
     as `exact_sums` does.
     """
-    accumulators = read_once(
-        source,
-        lambda: CenteredAccumulator(centers, lattices),
-        show_progress=show_progress,
-        threads=threads,
-    )
+    accumulators = read_once(source, lambda: CenteredAccumulator(centers, lattices))
     return [sum(parts) for parts in zip(*(each.totals for each in accumulators), strict=True)]
 
 

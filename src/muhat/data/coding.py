@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.categories import Categories
-from muhat.data.columns import Column, Integers, column_of
 from muhat.data.memory import real_number
 from muhat.data.number_cells import EXACT, Bins, Cells, Codes, Listed, halves_of, parts
 from muhat.data.selection import Field
 from muhat.data.text_numbers import number_in, numbers_in
 from muhat.errors import InvalidInput
+from muhat.records.columns import Column, Integers, column_of
 
 _BOOLEANS = {True: ("true", "True", "TRUE"), False: ("false", "False", "FALSE")}
 

@@ -6,52 +6,30 @@ takes one away, or changes one of those that are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Generic
-
 import numpy as np
 
-from muhat.data.base import Accumulated, Source
-from muhat.data.columns import Batch, Mask
+from muhat.data.base import Source
+from muhat.data.changed import ChangedSource
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
-from muhat.errors import DataChanged
+from muhat.records.columns import Batch, Mask
 
 
-class CompleteSource(Source):
+class CompleteSource(ChangedSource):
     """A source without its records that lack a value; how many are left is secret."""
 
     known_rows = None
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self.columns = source.columns
-        self.types = source.types
+        super().__init__(source, _complete_parts)
 
     def rows(self) -> int:
         """One pass: how many records are complete. Data: never show it."""
         return sum(each.rows for each in read_once(self, _RowCounter))
 
-    def check_unchanged(self) -> None:
-        """Raise DataChanged if the data within are not those that were opened."""
-        self._source.check_unchanged()
 
-    def fold(
-        self,
-        accumulator: Callable[[], Accumulated],
-        *,
-        show_progress: bool,
-        threads: int | None,
-    ) -> list[Accumulated] | None:
-        """Records are left out where they are read, just before the others are added."""
-        found = self._source.fold(
-            lambda: _Completing(accumulator()), show_progress=show_progress, threads=threads
-        )
-        if found is None:
-            return None
-        if self._source.known_rows not in (None, sum(each.rows for each in found)):
-            raise DataChanged("the data have changed their length since they were counted.")
-        return [each.inner for each in found]
+def _complete_parts(batch: Batch) -> tuple[Batch]:
+    return (complete_part(batch),)
 
 
 def complete_part(batch: Batch) -> Batch:
@@ -92,25 +70,3 @@ class _RowCounter:
     def absorb(self, state: Numbers) -> None:
         """Add what another one held."""
         self.rows += int(state[0])
-
-
-class _Completing(Generic[Accumulated]):
-    """Leaves records out for an accumulator; `rows` are all that were seen."""
-
-    def __init__(self, inner: Accumulated) -> None:
-        self.inner = inner
-        self.rows = 0
-
-    def add(self, batch: Batch) -> None:
-        """Add every complete record of the batch."""
-        self.rows += batch.rows + batch.absent
-        self.inner.add(complete_part(batch))
-
-    def state(self) -> Numbers:
-        """The records seen, and what the accumulator holds."""
-        return joined(self.rows, self.inner.state())
-
-    def absorb(self, state: Numbers) -> None:
-        """Add what another one held."""
-        self.rows += int(state[0])
-        self.inner.absorb(state[1:])

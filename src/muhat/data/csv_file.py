@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from muhat.data.arrow import columns_of
-from muhat.data.columns import Batch, Column
+from muhat.data.file import Format, Opening
 from muhat.data.selection import Coders, Field, coders_for
 from muhat.data.text_bytes import open_bytes
-from muhat.data.text_file import TextFile
+from muhat.data.text_file import LONGEST_RECORD, Piece, TextFile, pieces
 from muhat.data.text_numbers import NUMBER, numbers_in
-from muhat.data.text_records import LONGEST_RECORD, Piece, pieces
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column
 
 _ASCII = bytes(range(128)) + b"?" * 128
 _HEADER_BYTES = 1 << 12
@@ -35,16 +35,16 @@ _OTHERS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 class CsvFile(TextFile):
     """One CSV file, plain or compressed; without a delimiter that is given, commas."""
 
-    def __init__(self, path: Path, compression: str | None, delimiter: str | None = None) -> None:
-        super().__init__(path, compression, (delimiter or ",").encode())
-        with open_bytes(path, compression) as file:
+    def __init__(self, path: Path, given: Opening) -> None:
+        self.delimiter = given.delimiter or ","
+        super().__init__(path, given.compression, self.delimiter.encode())
+        with open_bytes(path, given.compression) as file:
             found = next(pieces(file, self.start, self._delimiter, _HEADER_BYTES), None)
-        if delimiter is None and found is not None:
+        if given.delimiter is None and found is not None:
             _hint(found.text)
         header = _first_record(found)
-        names = _names(header, delimiter or ",")
+        names = _names(header, self.delimiter)
         self.begin(self.start + len(header))
-        self.delimiter = delimiter or ","
         self.fields = [Field(name, "text", 1, is_text=True) for name in names]
         self.names_are_public = not any(re.fullmatch(NUMBER, name) for name in names)
 
@@ -187,3 +187,6 @@ def _hint(start: bytes) -> None:
             f"the header has more {_OTHERS[other]} than commas. Name the delimiter: --delimiter "
             f"{typed!r}, or mh.csv_data(path, delimiter={other!r}) in Python."
         )
+
+
+CSV = Format((".csv", ".tsv"), CsvFile, is_text=True)

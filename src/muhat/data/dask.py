@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from muhat.data.base import Accumulated, PartitionedSource, Source
+from muhat.data.base import Accumulated, PartitionedSource, Source, paced
 from muhat.data.selection import Coders, Columns
 from muhat.data.states import packed, unpacked
 from muhat.data.tables import open_pandas
@@ -48,9 +48,7 @@ class DaskSource(Source):
         if not self._frame._meta.dtypes.equals(self._dtypes):
             raise DataChanged("the columns of the data have changed since they were opened.")
 
-    def fold(
-        self, accumulator: Callable[[], Accumulated], *, show_progress: bool, threads: int | None
-    ) -> list[Accumulated] | None:
+    def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """A task a partition."""
         import cloudpickle
 
@@ -83,7 +81,8 @@ def _fold(task: bytes, part: Any) -> bytes | None:
         accumulator, (columns, dim, coders) = pickle.loads(task)
         source = open_pandas(part, columns, dim, coders)
         assert isinstance(source, PartitionedSource)
-        found = source.fold(accumulator, show_progress=False, threads=1)
+        with paced(threads=1, show_progress=False):
+            found = source.fold(accumulator)
         return None if found is None else packed(found[0].state())
     except Exception:
         return None

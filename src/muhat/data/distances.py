@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.ball_sums import BallSums, ball_sums
 from muhat.data.base import Source
-from muhat.data.columns import Batch, FloatArray, Floats
 from muhat.data.engine import Sums, read_once
 from muhat.data.kernel import Accumulator, record_integers
 from muhat.data.radial_cells import RadialCells
 from muhat.data.states import Numbers, joined
-from muhat.data.tiles import (
+from muhat.domains.integers import Lattice, TiledSums
+from muhat.records.columns import Batch, FloatArray, Floats
+from muhat.records.tiles import (
     LARGEST,
     LEAST,
     ROOM,
@@ -34,8 +34,7 @@ from muhat.data.tiles import (
     is_within,
     sum_of_squares,
 )
-from muhat.data.waiting import Waiting
-from muhat.domains.lattice import Lattice
+from muhat.records.waiting import Waiting
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ def _summed(accumulators: Sequence[BoundedAccumulator | ExcessAccumulator]) -> S
     return Sums(total, sum(each.rows for each in accumulators))
 
 
-def _together(ball: BallSums | None, others: Accumulator) -> list[int]:
+def _together(ball: TiledSums | None, others: Accumulator) -> list[int]:
     if ball is None:
         return others.total
     return [one + other for one, other in zip(ball.total, others.total, strict=True)]
@@ -135,7 +134,7 @@ class ExcessAccumulator:
         skips = inner**2 >= LEAST and not nothing.any()
         self._skipped = inner**2 * (1 - ROOM) if skips else -1.0
         self._outside = Waiting(len(frame.center))
-        ball = ball_sums(lattice)
+        ball = lattice.tiled_sums()
         self._ball = ball if ball is not None and ball.is_about_zero else None
         self._others = Accumulator(lattice)
         self.rows = 0
@@ -187,7 +186,7 @@ class BoundedAccumulator:
 
     def __init__(self, lattice: Lattice, magnitude: float) -> None:
         self._magnitude = magnitude
-        self._ball = ball_sums(lattice)
+        self._ball = lattice.tiled_sums()
         self._tiles = None if self._ball is None else self._ball.tiles(magnitude)
         self._strays = Waiting(lattice.record_dim)
         self._others = Accumulator(lattice)

@@ -22,14 +22,7 @@ class Sums:
         return f"Sums(dim={len(self.total)})"
 
 
-def exact_sums(
-    source: Source,
-    lattice: Lattice,
-    *,
-    missing: str = "center",
-    show_progress: bool = True,
-    threads: int | None = None,
-) -> Sums:
+def exact_sums(source: Source, lattice: Lattice, *, missing: str = "center") -> Sums:
     """One pass over the source: the integer sums of its records on the lattice.
 
     The result is the same for every engine and number of threads. Raises DataChanged if the source
@@ -37,44 +30,27 @@ def exact_sums(
     """
     if source.dim != lattice.record_dim:
         raise InvalidInput(f"the data have {source.dim} columns, the domain {lattice.record_dim}.")
-    accumulators = read_once(
-        source,
-        lambda: Accumulator(lattice, missing),
-        show_progress=show_progress,
-        threads=threads,
-    )
+    accumulators = read_once(source, lambda: Accumulator(lattice, missing))
     total = tuple(sum(parts) for parts in zip(*(each.total for each in accumulators), strict=True))
     return Sums(total, sum(each.counted for each in accumulators))
 
 
-def read_once(
-    source: Source,
-    accumulator: Callable[[], Accumulated],
-    *,
-    show_progress: bool = True,
-    threads: int | None = None,
-) -> list[Accumulated]:
+def read_once(source: Source, accumulator: Callable[[], Accumulated]) -> list[Accumulated]:
     """One pass over the source, every record of it added to one of the accumulators.
 
     `accumulator` is sent to where the records are: it must hold nothing of the source. Raises
     DataChanged and SourceFailed as `exact_sums` does.
     """
     source.check_unchanged()
-    found = source.fold(accumulator, show_progress=show_progress, threads=threads)
+    found = source.fold(accumulator)
     return _checked(source, found)
 
 
-def read_here(
-    source: Source,
-    accumulator: Callable[[], Added],
-    *,
-    show_progress: bool = True,
-    threads: int | None = None,
-) -> list[Added]:
+def read_here(source: Source, accumulator: Callable[[], Added]) -> list[Added]:
     """As `read_once`, by something that works on this machine only; see `require_here`."""
     here = require_here(source)
     source.check_unchanged()
-    found = here.fold(accumulator, show_progress=show_progress, threads=threads)
+    found = here.fold(accumulator)
     return _checked(source, found)
 
 

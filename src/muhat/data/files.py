@@ -1,30 +1,25 @@
-"""Paths, globs and lists of files as one source; what a file was when it was opened."""
+"""Paths, globs and lists of files as one source."""
 
 from __future__ import annotations
 
 import glob
 import os
 import stat
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from muhat.data.base import Partition, PartitionedSource, Source
-from muhat.data.selection import Coders, Columns, Field, places, select
-from muhat.errors import DataChanged, InvalidInput
+from muhat.data.csv_file import CSV
+from muhat.data.file import File, Opening, shown, status_of, unless_unreadable
+from muhat.data.formats import FORMATS, KINDS
+from muhat.data.selection import Coders, Columns, places, select
+from muhat.data.text_bytes import COMPRESSIONS
+from muhat.errors import InvalidInput
 
-T = TypeVar("T")
 AnyPath = str | os.PathLike[str]
-
-KINDS = ".csv, .tsv or .jsonl (compressed: .csv.gz, .csv.bz2, .csv.zst), .parquet, .arrow, .feather"
-
-OPEN_FILES = Path("/proc/self/fd")
-"""Where Linux has the open files of a process, also those that have no name."""
-
-_OTHER_KINDS = (".parquet", ".pq", ".arrow", ".feather", ".ipc", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,55 +59,6 @@ def delimiter_from(name: str, given: str) -> str:
             value=f"{given!r:.40}",
         )
     return typed
-
-
-class File(ABC):
-    """One file of a known kind, opened as far as its schema and no further."""
-
-    fields: list[Field]
-    known_rows: int | None = None
-    names_are_public = True
-    bytes_a_thread = 1 << 27
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._opened_as = self._fingerprint()
-
-    @abstractmethod
-    def count_rows(self) -> int:
-        """How many records the file holds."""
-
-    @abstractmethod
-    def partitions(self, positions: Sequence[int], coders: Coders) -> list[Partition]:
-        """Units of work that read the fields at these positions, in this order.
-
-        `coders` has an entry for each of them.
-        """
-
-    def check_unchanged(self) -> None:
-        """Raise DataChanged if size, time or identity of the file are not what they were."""
-        try:
-            now = self._fingerprint()
-        except InvalidInput:
-            now = None
-        if now != self._opened_as:
-            raise DataChanged(f"{_shown(self.path)} has changed since it was opened.")
-
-    def _fingerprint(self) -> tuple[int, ...]:
-        status = _status(self.path)
-        if status is None:
-            raise InvalidInput(f"{_shown(self.path)} cannot be read. Is the path right?")
-        return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        return self._opened_as[0]
-
-    @property
-    def identity(self) -> tuple[int, ...]:
-        """What every path to the same file has in common."""
-        return self._opened_as[2:]
 
 
 class FilesSource(PartitionedSource):
@@ -190,28 +136,16 @@ def open_files(
 ) -> Source:
     """A path, a glob, or a list of paths."""
     given = data if isinstance(data, FileData) else FileData(data)
-    openers = _Openers(given, columns)
     if isinstance(given.paths, str | os.PathLike):
         paths = _expand(_path(given.paths, "data"))
     else:
         paths = [_path(path, f"data[{index}]") for index, path in enumerate(given.paths)]
         for index, path in enumerate(paths):
             # A list of strings may be data by mistake: say nothing of what is in it.
-            if openers.of(path) is None:
+            if _opener(path, given, columns) is None:
                 raise InvalidInput(f"data[{index}] must be a path that ends in {KINDS}.")
-    files = [_open(path, openers.of(path)) for path in paths]
+    files = [_open(path, _opener(path, given, columns)) for path in paths]
     return FilesSource(files, columns, dim, coders, given)
-
-
-def unless_unreadable(path: Path, read: Callable[[], T]) -> T:
-    """The result of `read`, or InvalidInput that says nothing of why: readers quote cells."""
-    try:
-        return read()
-    except InvalidInput:
-        raise
-    except Exception:
-        pass
-    raise InvalidInput(f"{_shown(path)} cannot be read: it is damaged or not what its name says.")
 
 
 def _path(given: AnyPath, name: str) -> Path:
@@ -228,77 +162,55 @@ def _path(given: AnyPath, name: str) -> Path:
 
 
 def _expand(path: Path) -> list[Path]:
-    status = _status(path)
+    status = status_of(path)
     if status is not None and stat.S_ISDIR(status.st_mode):
         raise InvalidInput(
-            f"{_shown(path)} is a directory. Name its files: {_shown(path / '*.parquet')}."
+            f"{shown(path)} is a directory. Name its files: {shown(path / '*.parquet')}."
         )
     if status is not None:
         return [path]
     if not glob.has_magic(str(path)):
-        raise InvalidInput(f"{_shown(path)} does not exist.")
+        raise InvalidInput(f"{shown(path)} does not exist.")
     found: list[str] = []
     with suppress(ValueError):
         found = sorted(glob.glob(str(path), recursive=True))
     if not found:
-        raise InvalidInput(f"no file matches {_shown(path)}.")
+        raise InvalidInput(f"no file matches {shown(path)}.")
     return [Path(name) for name in found]
 
 
-def _open(path: Path, opener: Callable[[Path], File] | None) -> File:
+def _open(path: Path, opener: Callable[[], File] | None) -> File:
     if opener is None:
-        raise InvalidInput(f"{_shown(path)} must end in one of {KINDS}.")
-    status = _status(path)
+        raise InvalidInput(f"{shown(path)} must end in one of {KINDS}.")
+    status = status_of(path)
     if status is None:
-        raise InvalidInput(f"{_shown(path)} does not exist.")
+        raise InvalidInput(f"{shown(path)} does not exist.")
     if stat.S_ISDIR(status.st_mode):
-        raise InvalidInput(f"{_shown(path)} is a directory, not a file.")
+        raise InvalidInput(f"{shown(path)} is a directory, not a file.")
     if not stat.S_ISREG(status.st_mode):
         # A pipe can be read only once, and opening one would wait for its writer.
-        raise InvalidInput(f"{_shown(path)} is not a regular file. Copy what it holds into one.")
+        raise InvalidInput(f"{shown(path)} is not a regular file. Copy what it holds into one.")
     try:
-        return unless_unreadable(path, lambda: opener(path))
+        return unless_unreadable(path, opener)
     except InvalidInput as refused:
         reason = str(refused)
-    raise InvalidInput(reason if _shown(path) in reason else f"{_shown(path)}: {reason}")
+    raise InvalidInput(reason if shown(path) in reason else f"{shown(path)}: {reason}")
 
 
-class _Openers:
-    """What opens a file of some name; None if no name like this is known."""
-
-    def __init__(self, given: FileData, columns: Columns) -> None:
-        self._given = given
-        self._columns = columns
-
-    def of(self, path: Path) -> Callable[[Path], File] | None:
-        from muhat.data.csv_file import CsvFile
-        from muhat.data.ipc import IpcFile
-        from muhat.data.json_lines import JsonLinesFile
-        from muhat.data.parquet import ParquetFile
-        from muhat.data.text_bytes import COMPRESSIONS
-
-        name = self._given.ending or path.name.lower()
-        compression = next((each for each in COMPRESSIONS if name.endswith(each)), None)
-        bare = name.removesuffix(compression or "")
-        delimiter = self._given.delimiter
-        if delimiter is not None and bare.endswith(_OTHER_KINDS):
-            raise InvalidInput(f"{_shown(path)} is no CSV file: leave the delimiter out.")
-        if delimiter is not None or bare.endswith((".csv", ".tsv")):
-            tabs = "\t" if bare.endswith(".tsv") else None
-            return lambda path: CsvFile(path, compression, delimiter or tabs)
-        if bare.endswith((".jsonl", ".ndjson")):
-            return lambda path: JsonLinesFile(path, compression, self._columns)
-        if name.endswith((".parquet", ".pq")):
-            return ParquetFile
-        return IpcFile if name.endswith((".arrow", ".feather", ".ipc")) else None
-
-
-def _status(path: Path) -> os.stat_result | None:
-    """What the system knows of the file, or None if there is none or the path cannot be one."""
-    try:
-        return os.stat(path)
-    except (OSError, ValueError):
+def _opener(path: Path, given: FileData, columns: Columns) -> Callable[[], File] | None:
+    """What opens a file of this name; None if no name like this is known."""
+    name = given.ending or path.name.lower()
+    compression = next((each for each in COMPRESSIONS if name.endswith(each)), None)
+    bare = name.removesuffix(compression or "")
+    found = next((each for each in FORMATS if bare.endswith(each.endings)), None)
+    if given.delimiter is not None and found not in (None, CSV):
+        raise InvalidInput(f"{shown(path)} is no CSV file: leave the delimiter out.")
+    if given.delimiter is not None:
+        found = CSV
+    if found is None or (compression is not None and not found.is_text):
         return None
+    delimiter = given.delimiter or ("\t" if bare.endswith(".tsv") else None)
+    return partial(found.opened, path, Opening(columns, compression, delimiter))
 
 
 def _refuse_repeated(files: Sequence[File]) -> None:
@@ -307,7 +219,7 @@ def _refuse_repeated(files: Sequence[File]) -> None:
     for file in files:
         if file.identity in seen:
             raise InvalidInput(
-                f"{_shown(file.path)} is the same file as {_shown(seen[file.identity])}. "
+                f"{shown(file.path)} is the same file as {shown(seen[file.identity])}. "
                 "Name every file once."
             )
         seen[file.identity] = file.path
@@ -318,20 +230,14 @@ def _same_fields(first: File, positions: Sequence[int], other: File, coders: Cod
     keys = list(places(field.name for field in first.fields))
     there = places(field.name for field in other.fields)
     if there.keys() != set(keys):
-        raise InvalidInput(f"{_shown(other.path)} has other columns than {_shown(first.path)}.")
+        raise InvalidInput(f"{shown(other.path)} has other columns than {shown(first.path)}.")
     for position, coder in zip(positions, coders, strict=True):
         wanted, found = first.fields[position], other.fields[there[keys[position]]]
         if coder is not None:
             coder.require(found)
         elif found.width != wanted.width:
             raise InvalidInput(
-                f"column {wanted.name!r:.80} has type {found.type:.60} in {_shown(other.path)} "
-                f"and {wanted.type:.60} in {_shown(first.path)}."
+                f"column {wanted.name!r:.80} has type {found.type:.60} in {shown(other.path)} "
+                f"and {wanted.type:.60} in {shown(first.path)}."
             )
     return [there[keys[position]] for position in positions]
-
-
-def _shown(path: Path) -> str:
-    if path.parent == OPEN_FILES:
-        return "standard input"
-    return f"{str(path)!r:.200}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from muhat.data.base import Source
-from muhat.data.columns import Batch, FloatArray
 from muhat.data.engine import read_here
-from muhat.data.tiles import floats
+from muhat.records.columns import Batch, FloatArray
+from muhat.records.tiles import floats
 
 
 def gathered(source: Source) -> FloatArray:

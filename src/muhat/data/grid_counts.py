@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Source
-from muhat.data.columns import Batch, Column, Floats
 from muhat.data.engine import read_once
 from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import parts
 from muhat.data.states import Numbers, joined
+from muhat.records.columns import Batch, Column, Floats
 
 Counts = NDArray[np.int64]
 
@@ -60,8 +60,6 @@ def count_windows(
     windows: Sequence[Window],
     *,
     missing: str = "center",
-    show_progress: bool = True,
-    threads: int | None = None,
 ) -> list[WindowCounts]:
     """One pass over the source: the exact counts of every window.
 
@@ -76,12 +74,7 @@ def count_windows(
     >>> found.counts.tolist(), found.before, found.total
     ([0, 1, 2, 0, 0, 1, 0, 0, 0, 0, 1], 0, 5)
     """
-    accumulators = read_once(
-        source,
-        lambda: _WindowAccumulator(grids, windows, missing == "drop"),
-        show_progress=show_progress,
-        threads=threads,
-    )
+    accumulators = read_once(source, lambda: _WindowAccumulator(grids, windows, missing == "drop"))
     tables = [
         reduce(operator.add, [each.tables[index] for each in accumulators])
         for index in range(len(windows))

@@ -11,13 +11,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
@@ -28,22 +29,8 @@ MOST_CELLS = 1 << 30
 DEFAULT_CELLS = 1 << 20
 
 
-class Grid(Protocol):
-    """What a search needs of a grid."""
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-
-    def codes(self, high: Floats, low: Floats | None = None) -> Cells:
-        """The cell of every number high + low, of shape (n,); not-a-number has any cell."""
-
-    def value(self, cell: int) -> float:
-        """The number that a cell stands for."""
-
-
 @dataclass(frozen=True)
-class UniformGrid:
+class UniformGrid(Plain, tag="kind", keys=("lower", "upper", "step", "cells")):
     """The numbers lower, lower + step, …, upper; every other number goes to the nearest of them.
 
     Numbers outside go to the ends. The bounds and the step mean the decimals they print as, so
@@ -54,6 +41,7 @@ class UniformGrid:
     (5, [0, 1, 4, 4], 0.75)
     """
 
+    kind: ClassVar[str] = "uniform"
     lower: float
     upper: float
     step: float
@@ -116,19 +104,9 @@ class UniformGrid:
         exact = as_typed(self.lower) + cell * as_typed(self.step)
         return float(min(exact, as_typed(self.upper)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The grid as plain data."""
-        return {
-            "kind": "uniform",
-            "lower": self.lower,
-            "upper": self.upper,
-            "step": self.step,
-            "cells": self.cells,
-        }
-
 
 @dataclass(frozen=True)
-class GeometricGrid:
+class GeometricGrid(Plain, tag="kind", keys=("smallest", "largest", "ratio", "cells")):
     """Magnitudes by ratio: cell 0 holds [0, smallest], cell i what is up to smallest·ratio^i.
 
     The last cell holds all that is larger. A cell stands for its upper edge, so that the value
@@ -141,6 +119,7 @@ class GeometricGrid:
     [0, 0, 1, 3, 4, 4]
     """
 
+    kind: ClassVar[str] = "geometric"
     smallest: float
     largest: float
     ratio: float
@@ -177,16 +156,6 @@ class GeometricGrid:
     def value(self, cell: int) -> float:
         """The upper edge of a cell."""
         return float(self.edges[cell])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The grid as plain data."""
-        return {
-            "kind": "geometric",
-            "smallest": self.smallest,
-            "largest": self.largest,
-            "ratio": self.ratio,
-            "cells": self.cells,
-        }
 
 
 def _round_step(lower: float, upper: float) -> float:

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.data.base import Source
-from muhat.data.box_kernel import BoxKernel, whole_records
 from muhat.data.categories import Categories
 from muhat.data.cell_kernel import kept_records
 from muhat.data.coding import Coder
-from muhat.data.columns import Batch, Column
 from muhat.data.engine import read_once
 from muhat.data.selection import column_names
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column, whole_records
 from muhat.workloads.cells import product, writable
 
 _BLOCK_ROWS = 1 << 15
@@ -80,14 +79,7 @@ class GroupSource:
         """How many records there are, from metadata or by counting lines."""
         return self._source.rows()
 
-    def sums(
-        self,
-        lattice: BoxLattice | ColumnsLattice,
-        *,
-        missing: str = "center",
-        show_progress: bool = True,
-        threads: int | None = None,
-    ) -> GroupSums:
+    def sums(self, lattice: BoxLattice | ColumnsLattice, *, missing: str = "center") -> GroupSums:
         """One pass over the data. With missing="drop" incomplete records are in no group; on a
         lattice of columns every column counts its own values instead.
 
@@ -100,10 +92,7 @@ class GroupSource:
         drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
         coders, groups = self._coders, self.groups
         accumulators = read_once(
-            self._source,
-            lambda: _GroupAccumulator(lattice, coders, groups, drop),
-            show_progress=show_progress,
-            threads=threads,
+            self._source, lambda: _GroupAccumulator(lattice, coders, groups, drop)
         )
         total = reduce(operator.add, [each.total() for each in accumulators])
         rows: list[int] = reduce(operator.add, [each.counts for each in accumulators]).tolist()
@@ -148,40 +137,13 @@ def open_groups(
     return source
 
 
-def group_sums(
-    data: Any,
-    columns: object,
-    by: object,
-    categories: Sequence[Categories],
-    lattice: BoxLattice,
-    *,
-    missing: str = "center",
-) -> GroupSums:
-    """The exact sums of every group on a lattice, and its records.
-
-    >>> from muhat.data.categories import categories_of
-    >>> data = {"age": [10.0, 30.0, 20.0], "region": ["n", "s", "n"]}
-    >>> lattice = BoxLattice.around([0], [64])
-    >>> sums = group_sums(data, "age", "region", categories_of({"region": ["n", "s"]}), lattice)
-    >>> [32.0 * rows + total * float(lattice.grid[0])
-    ...  for (total,), rows in zip(sums.total, sums.rows)]
-    [30.0, 30.0, 0.0]
-    """
-    source = open_groups(data, columns, by, categories, dim=lattice.record_dim)
-    return source.sums(lattice, missing=missing)
-
-
 class _GroupAccumulator:
     """Sums the integers of records by group, for one thread."""
 
     def __init__(
-        self,
-        lattice: BoxLattice | ColumnsLattice,
-        coders: Sequence[Coder],
-        groups: int,
-        drop: bool,
+        self, lattice: BoxLattice | ColumnsLattice, coders: Sequence[Coder], groups: int, drop: bool
     ) -> None:
-        self._kernel = BoxKernel(lattice)
+        self._kernel = lattice.kernel()
         self._sizes = [coder.size for coder in coders]
         self._absent = [coder.absent for coder in coders]
         self._groups = groups

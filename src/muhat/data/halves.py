@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from muhat import _check
 from muhat.data.base import Partition, PartitionedSource, Source
-from muhat.data.columns import Batch
 from muhat.data.engine import require_here
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch
 
 
 @dataclass(frozen=True)

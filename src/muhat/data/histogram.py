@@ -48,13 +48,7 @@ class CellSource:
         """How many records there are, from metadata or by counting lines."""
         return self._source.rows()
 
-    def count(
-        self,
-        sets: Iterable[Axes],
-        *,
-        show_progress: bool = True,
-        threads: int | None = None,
-    ) -> dict[Axes, Table]:
+    def count(self, sets: Iterable[Axes]) -> dict[Axes, Table]:
         """One pass: for each set of columns the exact table of counts, shape (sizes of the set).
 
         Axes are positions of columns, tables have them in the order given; () is the number of
@@ -63,12 +57,7 @@ class CellSource:
         `exact_sums` does.
         """
         coders, tables = self._coders, CellTables(self.shape, sets)
-        read_once(
-            self._source,
-            lambda: CellAccumulator(coders, tables),
-            show_progress=show_progress,
-            threads=threads,
-        )
+        read_once(self._source, lambda: CellAccumulator(coders, tables))
         return tables.tables()
 
 
@@ -90,25 +79,6 @@ def open_cells(data: Any, columns: object, categories: Sequence[Categories]) -> 
         )
     coders = [Coder(each) for each in categories]
     return CellSource(open_source(data, chosen, len(chosen), coders=coders), coders)
-
-
-def count_cells(
-    data: Any,
-    columns: object,
-    categories: Sequence[Categories],
-    sets: Iterable[Axes],
-    *,
-    show_progress: bool = True,
-) -> dict[Axes, Table]:
-    """The exact tables of counts over sets of columns, in one pass.
-
-    >>> from muhat.data.categories import categories_of
-    >>> data = {"sex": ["f", "m", "f", None], "age": [17, 40, 18, 3]}
-    >>> cells = categories_of({"sex": ["f", "m"], "age": {"bins": [0, 18, 120]}}, missing="drop")
-    >>> count_cells(data, None, cells, [(0, 1)])[0, 1].tolist()
-    [[1, 1], [0, 1]]
-    """
-    return open_cells(data, columns, categories).count(sets, show_progress=show_progress)
 
 
 def require_every_record(categories: Iterable[Categories]) -> None:

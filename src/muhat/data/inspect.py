@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from muhat._plain import Plain
 from muhat.data.base import Source
-from muhat.data.columns import Batch, Column, Floats
 from muhat.data.engine import require_here
-from muhat.data.exact import split
 from muhat.errors import InvalidInput, SourceFailed
+from muhat.records.columns import Batch, Column, Floats
+from muhat.records.exact import split
 
 
 @dataclass(frozen=True)
-class ColumnReport:
+class ColumnReport(Plain):
     """What is in one column. Values are seen as the nearest floats.
 
     `missing` counts nulls and cells that are no numbers, ragged lines included; `non_finite`
@@ -37,17 +37,12 @@ class ColumnReport:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Plain):
     """What is in a source: records, records of which nothing could be read, and its columns."""
 
     rows: int
     ragged: int
     columns: tuple[ColumnReport, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, for JSON."""
-        columns = [dict(vars(column)) for column in self.columns]
-        return {"rows": self.rows, "ragged": self.ragged, "columns": columns}
 
 
 def inspect(

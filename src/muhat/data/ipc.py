@@ -8,15 +8,15 @@ from typing import Any
 
 from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
-from muhat.data.columns import Batch
-from muhat.data.files import File
+from muhat.data.file import File, Format, Opening
 from muhat.data.selection import Coders
+from muhat.records.columns import Batch
 
 
 class IpcFile(File):
     """One Arrow IPC file; record batches are units of work, a stream is one unit."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, _: Opening) -> None:
         import pyarrow as pa
 
         super().__init__(path)
@@ -67,3 +67,6 @@ class IpcFile(File):
                 yield from pa.ipc.open_stream(file, options=options)
             else:
                 yield pa.ipc.open_file(file, options=options).get_batch(index)
+
+
+IPC = Format((".arrow", ".feather", ".ipc"), IpcFile, (b"ARROW1", b"\xff\xff\xff\xff"))

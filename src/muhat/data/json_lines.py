@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from muhat.data.arrow import columns_of
-from muhat.data.columns import Batch, Column
-from muhat.data.selection import Coders, Columns, Field, coders_for
-from muhat.data.text_file import TextFile
+from muhat.data.file import Format, Opening
+from muhat.data.selection import Coders, Field, coders_for
+from muhat.data.text_file import Piece, TextFile
 from muhat.data.text_numbers import numbers_in
-from muhat.data.text_records import Piece
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column
 
 
 class JsonLinesFile(TextFile):
     """One file of JSON lines, plain or compressed, with the columns that are asked for."""
 
-    def __init__(self, path: Path, compression: str | None, columns: Columns) -> None:
-        super().__init__(path, compression, None)
-        if columns is None:
+    def __init__(self, path: Path, given: Opening) -> None:
+        super().__init__(path, given.compression, None)
+        if given.columns is None:
             raise InvalidInput("must be named: JSON lines have no header", parameter="columns")
-        self.fields = [Field(str(name), "text", 1, is_text=True) for name in columns]
+        self.fields = [Field(str(name), "text", 1, is_text=True) for name in given.columns]
 
     def parser(self, positions: Sequence[int], coders: Coders) -> _Parser:
         """What reads the fields at these positions."""
@@ -82,3 +82,6 @@ def _texts(values: Sequence[object], true: str, false: str) -> Any:
 
 def _missing(_: str) -> None:
     """Not-a-number and the infinities, which JSON does not have."""
+
+
+JSON_LINES = Format((".jsonl", ".ndjson"), JsonLinesFile, (b"{",), is_text=True)

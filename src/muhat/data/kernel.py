@@ -13,29 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
-from muhat.data.ball_kernel import BallKernel
-from muhat.data.box_kernel import BoxKernel
-from muhat.data.columns import Batch, Column, FloatArray, Floats
-from muhat.data.exact import Steps
-from muhat.data.image_kernel import ImageKernel
-from muhat.data.moment_kernel import MomentKernel
-from muhat.data.points_kernel import PointsKernel
-from muhat.data.product_kernel import PartKernel, ProductKernel
-from muhat.data.simplex_kernel import SimplexKernel
 from muhat.data.states import Numbers, joined
-from muhat.data.tiles import transposed
-from muhat.domains.lattice import (
-    BallLattice,
-    ColumnsLattice,
-    ImageLattice,
-    Lattice,
-    MomentLattice,
-    PartLattice,
-    PointsLattice,
-    ProductLattice,
-    SimplexLattice,
-    SquaredBallLattice,
-)
+from muhat.domains.integers import Lattice
+from muhat.records.columns import Batch, Column, FloatArray, Floats
+from muhat.records.exact import Steps
+from muhat.records.tiles import transposed
 
 _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
@@ -52,12 +34,10 @@ class Accumulator:
 
     def __init__(self, lattice: Lattice, missing: str = "center") -> None:
         self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
-        self._kernel = _kernel(lattice)
-        self._block_rows = _rows_a_block(_width(lattice))
+        self._kernel = lattice.kernel()
+        self._block_rows = _rows_a_block(lattice.width)
         self._tile = np.empty((lattice.record_dim, 0))
-        # Python integers, for sums of any size; counts fit, and there may be many of them.
-        kind = np.int64 if isinstance(lattice, PointsLattice) else object
-        self._total: NDArray[Any] = np.zeros(lattice.dim, kind)
+        self._total: NDArray[Any] = np.zeros(lattice.dim, lattice.sum_type)
         self.rows = 0
         self.counted = 0
 
@@ -116,41 +96,7 @@ def record_integers(lattice: Lattice, batch: Batch, missing: str = "center") -> 
     if batch.matrix is not None:
         columns = [Floats(batch.matrix[:, index]) for index in range(batch.matrix.shape[1])]
     with np.errstate(all="ignore"):
-        return _kernel(lattice).integers(columns, drop=drop)
-
-
-def _kernel(lattice: Lattice) -> PartKernel:
-    if isinstance(lattice, ProductLattice):
-        return ProductKernel(lattice, _part_kernel)
-    if isinstance(lattice, ColumnsLattice):
-        return BoxKernel(lattice)
-    if isinstance(lattice, SquaredBallLattice):
-        return BallKernel(lattice)
-    return _part_kernel(lattice)
-
-
-def _part_kernel(lattice: PartLattice) -> PartKernel:
-    match lattice:
-        case BallLattice():
-            return BallKernel(lattice)
-        case SimplexLattice():
-            return SimplexKernel(lattice)
-        case PointsLattice():
-            return PointsKernel(lattice)
-        case ImageLattice():
-            return ImageKernel(lattice)
-        case MomentLattice():
-            return MomentKernel(lattice)
-    return BoxKernel(lattice)
-
-
-def _width(lattice: Lattice) -> int:
-    """Floats a record has on its way; cells are only counted."""
-    if isinstance(lattice, ProductLattice):
-        return sum(_width(part) for part in lattice.parts)
-    if isinstance(lattice, PointsLattice | ColumnsLattice | SquaredBallLattice):
-        return lattice.record_dim
-    return max(lattice.record_dim, lattice.dim)
+        return lattice.kernel().integers(columns, drop=drop)
 
 
 def _rows_a_block(dim: int) -> int:

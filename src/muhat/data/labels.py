@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.data.base import paced
 from muhat.data.coding import Coder
-from muhat.data.columns import Batch, Column, Floats, Integers
 from muhat.data.engine import read_here
 from muhat.data.selection import Field, column_names
 from muhat.data.sources import open_source
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column, Floats, Integers
 
 MOST_LABELS = 10_000
 
@@ -29,7 +30,8 @@ def labels_of(data: Any, columns: object) -> dict[str, list[str]]:
         raise InvalidInput("name the columns whose values to list.")
     collectors = [LabelCollector() for _ in names]
     source = open_source(data, names, len(names), coders=cast("list[Coder]", collectors))
-    read_here(source, CountedLabels, show_progress=True, threads=1)
+    with paced(threads=1):
+        read_here(source, CountedLabels)
     return {
         name: [label for label, _ in collector.counts.most_common()]
         for name, collector in zip(source.columns, collectors, strict=True)

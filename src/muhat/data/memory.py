@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat._words import Parameter
 from muhat.data.base import Partition, PartitionedSource, Source
-from muhat.data.columns import Batch, Column, column_of, require_numeric
 from muhat.data.selection import Coders, Columns, Field, coders_for, require_dim, select
 from muhat.errors import DataChanged, InvalidInput
+from muhat.records.columns import Batch, Column, column_of, require_numeric
 
 if TYPE_CHECKING:
     from muhat.data.coding import Coder

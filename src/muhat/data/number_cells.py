@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.columns import Column, Decimals, FloatArray, Integers, Mask
-from muhat.data.exact import split
+from muhat.records.columns import Column, Decimals, FloatArray, Integers, Mask
+from muhat.records.exact import split
 
 Cells = NDArray[np.int64]
 """A cell a value; −1 for values that are in none."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
-from muhat.data.columns import Batch
-from muhat.data.files import File
+from muhat.data.file import File, Format, Opening
 from muhat.data.selection import Coders, places
+from muhat.records.columns import Batch
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
@@ -20,7 +20,7 @@ _MOST_BATCH_ROWS = 1 << 17
 class ParquetFile(File):
     """One Parquet file; its footer is read once and kept."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, _: Opening) -> None:
         import pyarrow.parquet as pq
 
         super().__init__(path)
@@ -69,3 +69,6 @@ class ParquetFile(File):
                 # Columns are asked for by name, and those that share a name come together.
                 found = places(part.schema.names)
                 yield batch_of((part.column(found[key]) for key in wanted), coders)
+
+
+PARQUET = Format((".parquet", ".pq"), ParquetFile, (b"PAR1",))

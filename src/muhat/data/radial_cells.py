@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.columns import FloatArray
-from muhat.data.tiles import LARGEST, LEAST, ROOM, Indices
+from muhat.records.columns import FloatArray
+from muhat.records.tiles import LARGEST, LEAST, ROOM, Indices
 
 _MANTISSA_BITS = 52
 _MOST_BITS = 10

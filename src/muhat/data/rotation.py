@@ -9,23 +9,23 @@ split; with whole numbers they are exact. The signs are public: privacy never re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.base import Accumulated, Source
-from muhat.data.columns import Batch, FloatArray, Floats
+from muhat.data.base import Source
+from muhat.data.changed import ChangedSource
 from muhat.data.distances import bounded
 from muhat.data.engine import read_once
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.data.states import Numbers, joined
 from muhat.noise.entropy import WORD_BITS, Words, system_words
+from muhat.records.columns import Batch, FloatArray, Floats
 
 _BLOCK_VALUES = 1 << 18
 
@@ -139,6 +139,11 @@ class Preparation:
             self._finish(tile)
             yield tile
 
+    def batches(self, batch: Batch) -> Iterator[Batch]:
+        """Prepared records; a batch is valid until the next is taken."""
+        for tile in self.tiles(batch):
+            yield Batch(tile.shape[1], [Floats(values) for values in tile])
+
     def _take(self, tile: FloatArray, batch: Batch, start: int) -> None:
         stop = start + tile.shape[1]
         if batch.matrix is not None:
@@ -176,67 +181,13 @@ def _shorten(tile: FloatArray, length: float) -> None:
     np.multiply(tile, length / np.maximum(np.sqrt(squares), length), out=tile)
 
 
-class PreparedSource(Source):
-    """A source whose records are prepared on the way, in every pass anew."""
+class PreparedSource(ChangedSource):
+    """A source whose records are prepared on the way."""
 
     def __init__(self, source: Source, preparation: Preparation) -> None:
-        self._source = source
-        self._preparation = preparation
+        super().__init__(source, preparation.batches)
         self.columns = tuple(str(index) for index in range(preparation.prepared_dim))
         self.types = ("float64",) * preparation.prepared_dim
-
-    @property
-    def known_rows(self) -> int | None:
-        """As the source within knows it."""
-        return self._source.known_rows
-
-    def rows(self) -> int:
-        """As many records as the source within has."""
-        return self._source.rows()
-
-    def check_unchanged(self) -> None:
-        """Raise DataChanged if the data within are not those that were opened."""
-        self._source.check_unchanged()
-
-    def fold(
-        self,
-        accumulator: Callable[[], Accumulated],
-        *,
-        show_progress: bool,
-        threads: int | None,
-    ) -> list[Accumulated] | None:
-        """Records are prepared where they are read, just before they are added."""
-        preparation = self._preparation
-        found = self._source.fold(
-            lambda: _Preparing(accumulator(), preparation),
-            show_progress=show_progress,
-            threads=threads,
-        )
-        return None if found is None else [each.inner for each in found]
-
-
-class _Preparing(Generic[Accumulated]):
-    """Prepares records for an accumulator."""
-
-    def __init__(self, inner: Accumulated, preparation: Preparation) -> None:
-        self.inner = inner
-        self._preparation = preparation
-        self.rows = 0
-
-    def add(self, batch: Batch) -> None:
-        """Add every record of the batch, prepared."""
-        self.rows += batch.rows + batch.absent
-        for tile in self._preparation.tiles(batch):
-            self.inner.add(Batch(tile.shape[1], [Floats(values) for values in tile]))
-
-    def state(self) -> Numbers:
-        """What the accumulator holds."""
-        return self.inner.state()
-
-    def absorb(self, state: Numbers) -> None:
-        """Add what another one held."""
-        self.rows += int(state[0])
-        self.inner.absorb(state)
 
 
 def prepared_counts(

@@ -10,12 +10,13 @@ import numpy as np
 
 from muhat.data.base import Source
 from muhat.data.files import FileData, open_files
+from muhat.data.formats import KINDS
 from muhat.data.selection import Coders, Columns, column_names
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
     "a numpy array, a pandas, polars, Spark or Dask frame, an Arrow table, a dict or list of "
-    "numbers, or the path of a .csv, .jsonl, .parquet, .arrow or .feather file"
+    f"numbers, or the path of a file that ends in {KINDS}"
 )
 
 

@@ -17,12 +17,12 @@ import numpy as np
 from muhat.data.base import Accumulated, Source
 from muhat.data.selection import Coders, Columns, Field, Selection, select
 from muhat.data.spark_plan import require_same_rows
-from muhat.data.spark_quiet import quiet
+from muhat.data.spark_quiet import quiet, quietly
 from muhat.data.spark_rows import Numbered, numbered
 from muhat.data.spark_ship import require_running, ship
 from muhat.data.spark_worker import SCHEMA, Pass
 from muhat.data.states import Numbers, packed, unpacked
-from muhat.errors import DataChanged, InvalidInput, MuhatError
+from muhat.errors import DataChanged, InvalidInput
 
 NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double", "boolean"}
 TEXTS = {"string", "binary", "void"}
@@ -82,22 +82,19 @@ def open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders = ()
     given = data if isinstance(data, SparkData) else SparkData(data)
     frame = given.frame if given.rows is None else given.rows.frame
     require_running(frame.sparkSession)
-    fields: list[Field] | None = None
-    try:
-        with quiet(frame.sparkSession):
-            if given.rows is None:
-                require_same_rows(frame)
-            listed = list(frame.schema.fields)
-            # The numbers of written rows are no column of theirs.
-            fields = fields_of(listed if given.rows is None else listed[:-1], columns, dim)
-            if given.reads_text:
-                fields = [Field(field.name, "text", 1, is_text=True) for field in fields]
-    except MuhatError:
-        raise
-    except Exception:
-        fields = None
+
+    def analysed() -> list[Field]:
+        if given.rows is None:
+            require_same_rows(frame)
+        listed = list(frame.schema.fields)
+        # The numbers of written rows are no column of theirs.
+        fields = fields_of(listed if given.rows is None else listed[:-1], columns, dim)
+        if given.reads_text:
+            return [Field(field.name, "text", 1, is_text=True) for field in fields]
+        return fields
+
+    fields = quietly(frame.sparkSession, analysed)
     if fields is None:
-        # Raised outside the handler: Spark's exceptions quote what they were about.
         raise InvalidInput("data could not be opened: Spark refuses to analyse the frame.")
     selection = select(fields, columns, dim, coders=coders)
     widths = [_width(fields[position]) for position in selection.positions]
@@ -131,36 +128,21 @@ class SparkSource(Source):
     def rows(self) -> int:
         """By a job that counts them."""
         if self._rows is None:
-            found = None
-            try:
-                with quiet(self._frame.sparkSession):
-                    found = int(self._chosen().count())
-            except Exception:
-                found = None
-            if found is None:
+            session = self._frame.sparkSession
+            self._rows = quietly(session, lambda: int(self._chosen().count()))
+            if self._rows is None:
                 raise InvalidInput("data could not be counted to the end.")
-            self._rows = found
         return self._rows
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if columns or types are not what they were."""
-        now = None
-        try:
-            # A new plan, for a client asks for the schema of one only once.
-            with quiet(self._frame.sparkSession):
-                now = self._frame.select("*").schema
-        except Exception:
-            now = None
+        # A new plan, for a client asks for the schema of one only once.
+        frame = self._frame
+        now = quietly(frame.sparkSession, lambda: frame.select("*").schema)
         if now != self._schema:
             raise DataChanged("the columns of the data have changed since they were opened.")
 
-    def fold(
-        self,
-        accumulator: Callable[[], Accumulated],
-        *,
-        show_progress: bool,
-        threads: int | None,
-    ) -> list[Accumulated] | None:
+    def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """One job; the sums of partitions are added up here, or on the cluster if they are long."""
         total = accumulator()
         try:

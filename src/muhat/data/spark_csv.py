@@ -13,7 +13,7 @@ from typing import Any
 
 from muhat.data.files import delimiter_from
 from muhat.data.spark import SparkData, quoted
-from muhat.data.spark_quiet import quiet
+from muhat.data.spark_quiet import quietly
 from muhat.data.spark_rows import numbered
 from muhat.data.spark_ship import require_running
 from muhat.errors import InvalidInput
@@ -37,14 +37,8 @@ def spark_csv(
     delimiter = delimiter_from("delimiter", delimiter)
     listed = [paths] if isinstance(paths, str) else list(paths)
     require_running(session)
-    frame = None
-    try:
-        with quiet(session):
-            frame = _frame(session, listed, delimiter)
-    except Exception:
-        frame = None
+    frame = quietly(session, lambda: _frame(session, listed, delimiter))
     if frame is None:
-        # Raised outside the handler: Spark's exceptions quote what they were about.
         shown = ", ".join(f"{path!r:.80}" for path in listed)
         raise InvalidInput(
             f"Spark cannot open {shown} as CSV: all executors must be able to read it, and it "

@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from muhat.errors import MuhatError
+
+T = TypeVar("T")
 
 PATIENCE_SECONDS = 20
 
@@ -59,17 +61,31 @@ def quiet(session: Any) -> Iterator[None]:
                         held.restore()
 
 
+def quietly(session: Any, work: Callable[[], T]) -> T | None:
+    """What the work comes to; None if Spark failed, whose exceptions quote what they were about."""
+    try:
+        with quiet(session):
+            return work()
+    except MuhatError:
+        raise
+    except Exception:
+        return None
+
+
 def _settle(context: Any) -> None:
-    """Wait for the other tasks of what failed: when they end, Spark logs why they had to."""
+    """Wait for the other tasks of what failed: when they end, Spark logs why they had to.
+
+    The scheduler itself is asked: what Spark tells its pages lags behind, either way.
+    """
     if context is None:
         return
     with suppress(Exception):
-        tracker = context._jsc.sc().statusTracker()
+        scheduler = context._jsc.sc().taskScheduler()
         until = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < until:
-            if not any(each.numRunningTasks() for each in tracker.getExecutorInfos()):
-                return
+        while scheduler.rootPool().runningTasks() and time.monotonic() < until:
             time.sleep(0.05)
+        # Answered only after whoever handles the end of the last task has logged it.
+        scheduler.runningTasksByExecutors()
 
 
 def _silenced(context: Any) -> Callable[[], None] | None:

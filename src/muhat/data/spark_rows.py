@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muhat.data.spark_quiet import quiet
-from muhat.errors import InvalidInput, MuhatError
+from muhat.data.spark_quiet import quietly
+from muhat.errors import InvalidInput
 
 ROW_NUMBER = "muhat_row_number"
 _PLACE_BITS = 33
@@ -44,16 +44,8 @@ class Numbered:
 
 def numbered(frame: Any, path: str) -> Numbered:
     """Write the rows of a frame down as Parquet, each with its number, and read them back."""
-    found: Numbered | None = None
-    try:
-        with quiet(frame.sparkSession):
-            found = _written(frame, path)
-    except MuhatError:
-        raise
-    except Exception:
-        found = None
+    found = quietly(frame.sparkSession, lambda: _written(frame, path))
     if found is None:
-        # Raised outside the handler: Spark's exceptions quote what they were about.
         raise InvalidInput(
             f"the rows could not be written down at {path!r:.200}. Does it exist already, can all "
             "executors write there, and does Parquet take the names and types of all columns?"

@@ -17,10 +17,10 @@ import numpy as np
 
 from muhat.data.arrow import batch_of, is_text
 from muhat.data.base import Accumulates
-from muhat.data.columns import Batch
 from muhat.data.selection import Coders
 from muhat.data.states import Numbers, packed, unpacked
 from muhat.data.text_numbers import numbers_in
+from muhat.records.columns import Batch
 
 SCHEMA = "state binary"
 """What a partition becomes: the state of its accumulator."""

@@ -15,17 +15,13 @@ import weakref
 from pathlib import Path
 from typing import IO
 
-from muhat.data.files import OPEN_FILES, FileData
-from muhat.data.text_bytes import open_bytes
+from muhat.data.csv_file import CSV
+from muhat.data.file import OPEN_FILES
+from muhat.data.files import FileData
+from muhat.data.formats import FORMATS
+from muhat.data.text_bytes import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput
 
-_COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
-_KINDS = {
-    b"PAR1": ".parquet",
-    b"ARROW1": ".arrow",
-    b"\xff\xff\xff\xff": ".arrow",
-    b"{": ".jsonl",
-}
 _CHUNK = 1 << 20
 _LONGEST_START = 64
 
@@ -54,10 +50,10 @@ def standard_input(stream: IO[bytes], delimiter: str | None = None) -> FileData:
 def _ending(path: Path) -> str:
     """What the name of such a file would end in."""
     start = _start(path, None)
-    compression = next((end for mark, end in _COMPRESSED.items() if start.startswith(mark)), None)
+    compression = next((end for end, mark in COMPRESSIONS.items() if start.startswith(mark)), None)
     text = _start(path, compression).removeprefix(b"\xef\xbb\xbf").lstrip()
-    kinds = (end for mark, end in _KINDS.items() if text.startswith(mark))
-    return next(kinds, ".csv") + (compression or "")
+    kind = next((each for each in FORMATS if text.startswith(each.marks)), CSV)
+    return kind.endings[0] + (compression or "")
 
 
 def _start(path: Path, compression: str | None) -> bytes:

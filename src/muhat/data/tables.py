@@ -10,10 +10,10 @@ import numpy as np
 from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.coding import Coder
-from muhat.data.columns import Batch, Column, column_of
 from muhat.data.memory import MemorySource
 from muhat.data.selection import Coders, Columns, Field, select
 from muhat.errors import InvalidInput
+from muhat.records.columns import Batch, Column, column_of
 
 BATCH_ROWS = 1 << 17
 

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, cast
 
 from muhat.errors import InvalidInput
 
-COMPRESSIONS = (".gz", ".bz2", ".zst")
+COMPRESSIONS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
+"""The endings of their names, and what they begin with."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = {

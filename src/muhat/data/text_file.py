@@ -1,7 +1,9 @@
 """A text file in units of work that threads share: ranges of bytes, each of whole records.
 
-Where a unit begins depends on the quotes before it, so units are found one after another: whoever
-reads one to its end knows where the next begins, and whoever comes first looks ahead.
+A record is a line, or what RFC 4180 makes of lines. Where a unit begins depends on the quotes
+before it, so units are found one after another: whoever reads one to its end knows where the next
+begins, and whoever comes first looks ahead. Memory stays bounded: a record of more than 16 MiB is
+passed over and counted, and is a record of which everything is missing.
 """
 
 from __future__ import annotations
@@ -9,15 +11,118 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
+
+import numpy as np
 
 from muhat.data.base import Partition
-from muhat.data.columns import Batch
-from muhat.data.files import File
+from muhat.data.csv_quotes import BREAK, Layout, cleaned, layout, quotes_in
+from muhat.data.file import File
 from muhat.data.selection import Coders
 from muhat.data.text_bytes import mark_length, open_bytes
-from muhat.data.text_records import Piece, pieces
+from muhat.records.columns import Batch
+
+BLOCK_BYTES = 1 << 22
+LONGEST_RECORD = 1 << 24
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole records at the start of `text`; the next one begins at the byte `end` of the file.
+
+    Without a layout it stands for one record that was too long to be held.
+    """
+
+    end: int
+    text: bytes = b""
+    layout: Layout | None = None
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        if self.layout is None:
+            return 1
+        if self.layout.ends is not None:
+            return len(self.layout.ends)
+        codes = np.frombuffer(self.text, np.uint8, self.layout.end)
+        return int(np.count_nonzero(codes == BREAK)) + bool(codes[-1] != BREAK)
+
+    def lines(self) -> bytes:
+        """The records as they are."""
+        return b"" if self.layout is None else self.text[: self.layout.end]
+
+    def cleaned(self) -> bytes:
+        """The records of a CSV text, those blanked of which nothing can be read."""
+        return b"" if self.layout is None else cleaned(self.text, self.layout)
+
+
+def pieces(
+    file: BinaryIO, start: int, delimiter: bytes | None, block: int | None = None
+) -> Iterator[Piece]:
+    """The records from the byte `start` on, where one begins, a few megabytes (`block`) at a time.
+
+    Without a delimiter quotes mean nothing, and every line is a record.
+    """
+    block = block or BLOCK_BYTES
+    file.seek(start)
+    held, position, final = b"", start, False
+    while held or not final:
+        found = _laid_out(held, delimiter, final) if held else None
+        if found is not None and found.first <= LONGEST_RECORD:
+            position += found.end
+            yield Piece(position, held, found)
+            held = held[found.end :]
+        elif len(held) > LONGEST_RECORD:
+            if found is not None:
+                position += found.first
+            else:
+                position = _end_of_long_record(file, held, position, delimiter)
+            file.seek(position)
+            held, final = b"", False
+            yield Piece(position)
+        if not final:
+            chunk = file.read(block)
+            held, final = held + chunk, not chunk
+
+
+def _laid_out(text: bytes, delimiter: bytes | None, final: bool) -> Layout | None:
+    if delimiter is not None:
+        return layout(text, delimiter, final=final)
+    stop = len(text) if final else text.rfind(b"\n") + 1
+    return Layout(text.find(b"\n") + 1 or stop, stop) if stop else None
+
+
+def _end_of_long_record(
+    file: BinaryIO, chunk: bytes, position: int, delimiter: bytes | None
+) -> int:
+    """Where a record ends that begins at a position, with a chunk that does not show it."""
+    first_break: int | None = None
+    before, inside, fits = BREAK, 0, delimiter is not None
+    while chunk:
+        following = file.read(BLOCK_BYTES)
+        codes = np.frombuffer(chunk, np.uint8)
+        breaks = np.flatnonzero(codes == BREAK)
+        if first_break is None and len(breaks):
+            first_break = position + int(breaks[0]) + 1
+        if fits and delimiter is not None:
+            quotes = quotes_in(codes, delimiter, before, following[0] if following else BREAK)
+            opens = np.zeros(len(quotes.places), bool)
+            opens[inside::2] = True
+            wrong = quotes.places[~np.where(opens, quotes.opening, quotes.closing)]
+            ends = breaks[(np.searchsorted(quotes.places, breaks) + inside) % 2 == 0]
+            if len(ends) and not (len(wrong) and wrong[0] < ends[0]):
+                return position + int(ends[0]) + 1
+            fits = not len(wrong)
+            inside = (inside + len(opens)) % 2
+        if not fits and first_break is not None:
+            return first_break
+        before, position, chunk = chunk[-1], position + len(chunk), following
+    if first_break is None or (fits and not inside):
+        return position
+    return first_break
+
 
 PARTITION_BYTES = 1 << 24
 

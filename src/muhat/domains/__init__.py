@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from muhat.domains.ball import Ball
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.box import Box
+from muhat.domains.combine import OPERATIONS
 from muhat.domains.ellipsoid import Ellipsoid
 from muhat.domains.image import Image
 from muhat.domains.lp_ball import LpBall
@@ -19,7 +18,6 @@ from muhat.domains.simplex import Simplex
 from muhat.domains.sums import Sum
 from muhat.domains.translate import Translate
 from muhat.domains.zonotope import Zonotope
-from muhat.errors import InvalidInput
 
 __all__ = [
     "Ball",
@@ -41,26 +39,5 @@ __all__ = [
     "from_dict",
 ]
 
-_KINDS: tuple[type[Domain], ...] = (
-    Ball,
-    Box,
-    Ellipsoid,
-    Image,
-    LpBall,
-    MomentTensor,
-    Points,
-    Product,
-    SchattenBall,
-    Simplex,
-    Sum,
-    Translate,
-    Zonotope,
-)
-
-
-def from_dict(fields: dict[str, Any]) -> Domain:
-    """The domain that its `to_dict` described."""
-    for domain in _KINDS:
-        if domain.kind == fields["domain"]:
-            return domain.from_fields(fields)
-    raise InvalidInput(f"no domain is called {fields['domain']!r:.40}.")
+Domain.operations = OPERATIONS
+from_dict = Domain.from_dict

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import vector
+from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
-from muhat.domains.lattice_gauges import Gauge, LpGauge
+from muhat.domains.blocks import Block
+from muhat.domains.gauges import Gauge, LpGauge
 from muhat.domains.norms import p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
@@ -18,16 +21,18 @@ from muhat.domains.vectors import (
     center_vector,
     check_scale,
     dimension,
-    hexed,
     offsets,
     short,
-    unhexed,
-    vector,
 )
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.symmetric_bodies import around_axes
+from muhat.ellipsoids.verification import UNIT
+from muhat.privacy import Neighbors
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Ball(Domain):
+class Ball(Domain, keys=("radius", "center")):
     """{x : ‖x − c‖₂ ≤ r}. Records outside move to the nearest point.
 
     >>> Ball(radius=2, dim=3).support([0, 0, 1])
@@ -35,6 +40,8 @@ class Ball(Domain):
     """
 
     kind = "ball"
+    clips_to_nearest = True
+    has_squares = True
     radius: float
     center: Vector
     half_widths: Vector
@@ -60,16 +67,25 @@ class Ball(Domain):
     def farthest(self, weights: Vector) -> float:
         return float(self.radius * np.max(weights))
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_axes(self.half_widths, p, weights, 4 * UNIT).scaled(SIZE[body])
+
+    def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        lattice = BallLattice.around(self.center.tolist(), self.radius)
+        return Block(lattice, self.half_widths, self.center)
+
+    def inner_axes(self) -> Vector:
+        return np.asarray(self.half_widths * (1 - 1e-15))
+
+    def image_root(self, transform: Matrix) -> Matrix:
+        return transform * self.radius
+
     def exact_gauge(self) -> Gauge:
         return LpGauge(2, tuple(self.half_widths.tolist()))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "radius": self.radius.hex(), "center": hexed(self.center)}
-
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Ball:
-        center = unhexed(fields["center"])
-        return cls(float.fromhex(fields["radius"]), len(center), center)
+    def built(cls, radius: float, center: Vector) -> Self:
+        return cls(radius, len(center), center)
 
     def __repr__(self) -> str:
         center = "" if not self.center.any() else f", center={short(self.center)}"

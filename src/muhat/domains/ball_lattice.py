@@ -6,16 +6,31 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from muhat import _check
-from muhat.domains.box_lattice import BITS, power_of_two
-from muhat.domains.lattice_gauges import Gauge
+from muhat._integers import power_of_two, whole_root_up
+from muhat._plain import Key
+from muhat.domains.ball_kernel import BallKernel
+from muhat.domains.ball_sums import BallSums
+from muhat.domains.box_kernel import BITS
+from muhat.domains.gauges import Gauge
+from muhat.domains.integers import Lattice, SumLattice
 from muhat.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class BallLattice:
+class BallLattice(
+    SumLattice,
+    keys=(
+        "exponent",
+        "radius",
+        "clip_radius",
+        "center",
+        "whitening",
+        Key("axes", optional=True),
+        Key("gauge", optional=True),
+    ),
+):
     """Integer vectors q with Σ q_j² ≤ radius², standing for center + q·2^exponent.
 
     `clip_radius` is the float radius that records are clipped to, `radius` the integer one that
@@ -33,6 +48,7 @@ class BallLattice:
     (3, 2)
     """
 
+    kind = "ball"
     center: tuple[float, ...]
     clip_radius: float
     whitening: tuple[tuple[float, ...], ...] | None = None
@@ -103,12 +119,10 @@ class BallLattice:
 
     @property
     def dim(self) -> int:
-        """The number of sums."""
         return self.record_dim if self.whitening is None else len(self.whitening)
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return len(self.center)
 
     @property
@@ -131,22 +145,68 @@ class BallLattice:
         inflated = steps * (1 + Fraction(2 * self.dim + 12, 1 << 53))
         return math.ceil(inflated + _root_upwards(self.dim) / 2) + 1
 
-    def to_dict(self) -> dict[str, Any]:
-        """Integers, and floats as hexadecimal text, so that a digest of it is stable."""
-        whitening = self.whitening
-        fields: dict[str, Any] = {
-            "kind": "ball",
-            "exponent": self.exponent,
-            "radius": self.radius,
-            "clip_radius": self.clip_radius.hex(),
-            "center": [value.hex() for value in self.center],
-            "whitening": whitening and [[value.hex() for value in row] for row in whitening],
-        }
-        if self.axes is not None:
-            fields["axes"] = [value.hex() for value in self.axes]
-        if self.gauge is not None:
-            fields["gauge"] = self.gauge.to_dict()
-        return fields
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        return (self.grid,)
+
+    def sensitivity(
+        self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
+    ) -> int:
+        radius = multipliers[0] * self.radius * (2 if replaced else 1)
+        # Of all s with ‖s‖₂ ≤ radius: ‖s‖₁ ≤ √d·radius and ‖s‖_∞ ≤ radius.
+        return whole_root_up(self.dim * radius**2) if norm == 1 else radius
+
+    def kernel(self, *, squares: bool = False) -> BallKernel:
+        return BallKernel(
+            self.center,
+            self.clip_radius,
+            self.exponent,
+            self.radius,
+            whitening=self.whitening,
+            axes=self.axes,
+            gauge=self.gauge,
+            squares=squares,
+        )
+
+    def tiled_sums(self) -> BallSums | None:
+        plain = self.gauge is None and self.whitening is None
+        if not plain or not BallSums.is_for(self.dim, self.clip_radius):
+            return None
+        return BallSums(self.center, self.clip_radius, self.exponent, self.radius, self.axes)
+
+
+@dataclass(frozen=True)
+class SquaredBallLattice(Lattice):
+    """Σ q_j of every coordinate, then Σ s_j, with s_j the integer nearest to q_j²/2^45.
+
+    As in `box_lattice.py`, up to one rounding of q_j² to a float. The ball's coordinates are
+    those of its records up to their scale, so that squares are those of single columns.
+
+    >>> SquaredBallLattice(BallLattice.around([0.0, 0.0], 1.0)).dim
+    4
+    """
+
+    kind = "squared-ball"
+    ball: BallLattice
+
+    def __post_init__(self) -> None:
+        if self.ball.whitening is not None:
+            raise InvalidInput("squares of a ball are those of its columns: no whitening matrix.")
+
+    @property
+    def dim(self) -> int:
+        return 2 * self.ball.dim
+
+    @property
+    def record_dim(self) -> int:
+        return self.ball.record_dim
+
+    @property
+    def width(self) -> int:
+        return self.record_dim
+
+    def kernel(self) -> BallKernel:
+        return self.ball.kernel(squares=True)
 
 
 def _root_upwards(dim: int) -> Fraction:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat.domains.clips import Clip, GaugeClip
-from muhat.domains.lattice_gauges import Gauge
-from muhat.domains.vectors import (
-    LARGEST_ARRAY,
-    Matrix,
-    Vector,
-    vector,
-)
+from muhat._arrays import LARGEST_ARRAY, vector
+from muhat._plain import Plain
+from muhat.domains.blocks import Block, clipped_block, gauged_block, table_block
+from muhat.domains.gauges import Gauge, GaugeClip
+from muhat.domains.hull import nearest_to_corners
+from muhat.domains.integers import Clip, TableLattice
+from muhat.domains.vectors import Matrix, Vector
+from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
+from muhat.ellipsoids.combined import around_points
+from muhat.ellipsoids.floors import second_moment
+from muhat.ellipsoids.two_sided import around_both_sides
 from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors
 
 
-class Domain(ABC):
+class Domain(Plain, ABC, tag="domain", exact=True):
     """A public, bounded set K of R^d in which every record lies after clipping.
 
     Where K is not convex (finitely many points, tensors), its support function, widths and
@@ -33,6 +38,15 @@ class Domain(ABC):
     """
 
     kind: ClassVar[str]
+    operations: ClassVar[Operations]
+    clips_to_nearest: ClassVar[bool] = False
+    """Whether `clip` moves a record to the nearest point of K, and K is convex."""
+    by_column: ClassVar[bool] = False
+    """Whether K bounds every column by itself: a box."""
+    takes_codes: ClassVar[bool] = False
+    """Whether records may also be given as codes, in one column."""
+    has_squares: ClassVar[bool] = False
+    """Whether squares of single columns can be released beside the sums."""
     center: Vector
     half_widths: Vector
 
@@ -57,15 +71,6 @@ class Domain(ABC):
     def farthest(self, weights: Vector) -> float:
         """An upper bound on ‖diag(weights)·(x − c)‖₂ over x in K."""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """A description as JSON, stable enough to be hashed."""
-
-    @classmethod
-    @abstractmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Domain:
-        """The domain that `to_dict` described."""
-
     @property
     def dim(self) -> int:
         """The dimension d."""
@@ -75,6 +80,16 @@ class Domain(ABC):
     def is_symmetric(self) -> bool:
         """Whether K − c = −(K − c) is known, so that K − K = 2(K − c)."""
         return True
+
+    @property
+    def most_nonzero(self) -> int:
+        """How many coordinates of an extreme point are not 0, at most."""
+        return self.dim
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether K = −K is known."""
+        return self.is_symmetric and not self.center.any()
 
     @property
     def lifts(self) -> bool:
@@ -127,9 +142,124 @@ class Domain(ABC):
         """
         return None
 
+    def nearest_in_hull(self, point: ArrayLike) -> Vector:
+        """The point of conv(K) nearest to x, of shape (d,), up to about 1e-5 of K's size.
+
+        It is where the mean of records lies.
+        """
+        x = vector("point", point, dim=self.dim)
+        if self.clips_to_nearest:
+            return np.asarray(self.clip(x))
+        if self.exact_gauge() is not None and np.allclose(self.clip(x), x, 1e-12, 0):
+            return x
+        size = float(np.max(self.half_widths)) or 1.0
+        return nearest_to_corners(x, self.extreme_point, self.center, size)
+
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        """The smallest ellipsoid around the "difference" K − K, or around the "shifted" K.
+
+        A closed form where there is one, else the solver's around the vertices.
+        """
+        corners = self.vertices()
+        if corners is None:
+            raise InvalidInput(
+                f"the smallest ellipsoid around {type(self).__name__} is not known: it has too "
+                "many corners to list and no closed form."
+            )
+        return around_points(corners, body, p, weights, tol)
+
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        """An ellipsoid around K ∪ −K, for a K that is not −K."""
+        found = self.ellipsoid("shifted", p, weights, tol)
+        center = self.center if found.shift is None else found.shift
+        moment = self.moment("shifted", tol) if self.is_symmetric else None
+        far = self.extreme_point(self.center)
+        return around_both_sides(found, center, far, moment, p, weights)
+
+    def moment(self, body: str, tol: float) -> Matrix | None:
+        """E[ssᵀ] of a measure on the body, the best at p = 2; None if not known."""
+        return second_moment(self.ellipsoid(body, 2, np.ones(self.dim), tol))
+
+    def point_sizes(self) -> Vector:
+        """How large the numbers are that a coordinate of an extreme point is computed from."""
+        return np.abs(self.center) + self.half_widths
+
+    def inner_axes(self) -> Vector | None:
+        """The half-axes of an ellipsoid inside K, rounded down; None if none is at hand."""
+        return None
+
+    def image_root(self, transform: Matrix) -> Matrix | None:
+        """T·F where K − c = F·(unit ball), of shape (rows, d); None if K is no ellipsoid."""
+        return None
+
     def preimage(self) -> Preimage:
         """K as the affine image of a domain that records can be clipped to."""
         return Preimage(self, None, np.zeros(self.dim))
+
+    def factors(self) -> list[tuple[Domain, slice]]:
+        """The parts of a product and their coordinates; any other domain is one part."""
+        return [(self, slice(0, self.dim))]
+
+    def corner_lattice(self, offset: tuple[float, ...] | None = None) -> TableLattice | None:
+        """The integers of records of K + offset that are means of its vertices; None if not."""
+        return None
+
+    def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        """Records as integers, measured from a centre, and noise that suits the ℓ_p error."""
+        return self.moved_block(self, np.zeros(self.dim), p, weights, neighbors)
+
+    def moved_block(
+        self, K: Domain, offset: Vector, p: float, weights: Vector, neighbors: Neighbors
+    ) -> Block:
+        """The block of K, which is this domain moved by the offset."""
+        source = K.preimage()
+        lattice = source.domain.corner_lattice()
+        corners = None if lattice is None else K.vertices()
+        if lattice is None or corners is None:
+            return K.mapped_block(p, weights, source)
+        replaced = neighbors is Neighbors.SUBSTITUTE
+        # Sums of differences are measured from the domain's own centre, as good as any.
+        body = "difference" if replaced else "shifted"
+        found = smallest_ellipsoid(K, p, body, weights=weights)
+        center = K.center if found.shift is None else found.shift
+        return table_block(lattice, corners, found, center)
+
+    def block_from_zero(self, p: float, weights: Vector) -> Block | None:
+        """Records measured from 0, so that K ∪ −K is to be hidden; None if that is not known."""
+        if self.is_centered:
+            return self.block(p, weights, Neighbors.ADD_REMOVE)
+        lattice = self.preimage().domain.corner_lattice()
+        corners = None if lattice is None else self.vertices()
+        if lattice is None or corners is None:
+            return None
+        found = smallest_ellipsoid(self, p, "symmetric", weights=weights)
+        return table_block(lattice, corners, found, np.zeros(self.dim))
+
+    def mapped_block(
+        self, p: float, weights: Vector, source: Preimage, body: str = "shifted"
+    ) -> Block:
+        """Records of the domain that K is an image of, in the coordinates of K's ellipsoid.
+
+        With the body "symmetric" the ellipsoid is centred at 0.
+        """
+        found = smallest_ellipsoid(self, p, body, weights=weights)
+        center = self.center if found.shift is None else found.shift
+        if body == "symmetric":
+            center = np.zeros(self.dim)
+        inner = source.domain
+        gauge = inner.exact_gauge() if center is self.center else None
+        if gauge is not None:
+            return gauged_block(found, center, gauge, inner.center, source.matrix)
+        matrix, offset = source.matrix, source.offset
+        return clipped_block(found, center, inner.clips(), inner.center, matrix, offset)
+
+    def both_sides(self) -> Domain:
+        """The set that is hidden where sums are measured from 0: of a box the one around K ∪ −K."""
+        return self
+
+    def laplace_scales(self, p: float, weights: Vector) -> Vector | None:
+        """Scales of independent noise on the coordinates, up to a factor; None if not for that."""
+        return None
 
     def _set(self, **fields: Any) -> None:
         """Set fields of a frozen domain while it is made; arrays become read-only."""
@@ -139,30 +269,33 @@ class Domain(ABC):
             object.__setattr__(self, name, value)
 
     def __add__(self, other: Any) -> Domain:
-        from muhat.domains.combine import minkowski_sum, translate
-
-        return minkowski_sum(self, other) if isinstance(other, Domain) else translate(self, other)
+        return self.operations.add(self, other)
 
     def __radd__(self, offset: Any) -> Domain:
-        return self.__add__(offset)
+        return self.operations.add(self, offset)
 
     def __mul__(self, other: object) -> Domain:
-        from muhat.domains.combine import product
-
-        if not isinstance(other, Domain):
-            return NotImplemented
-        return product(self, other)
+        return (
+            self.operations.multiply(self, other) if isinstance(other, Domain) else NotImplemented
+        )
 
     def __rmatmul__(self, transform: Any) -> Domain:
-        from muhat.domains.combine import linear_image
-
-        return linear_image(transform, self)
+        return self.operations.map(transform, self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domain) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
         return hash(repr(self.to_dict()))
+
+
+@dataclass(frozen=True)
+class Operations:
+    """What `+`, `*` and `@` make of domains: `combine.py`, which knows all kinds, fills it in."""
+
+    add: Callable[[Domain, Any], Domain]
+    multiply: Callable[[Domain, Domain], Domain]
+    map: Callable[[Any, Domain], Domain]
 
 
 @dataclass(frozen=True, eq=False)

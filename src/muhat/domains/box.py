@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import signs, vector
 from muhat.domains.base import Domain
-from muhat.domains.lattice_gauges import BlockGauge, Gauge, LpGauge
-from muhat.domains.vectors import Matrix, Vector, check_scale, records, short, signs, vector
+from muhat.domains.blocks import Block
+from muhat.domains.box_lattice import BoxLattice
+from muhat.domains.gauges import BlockGauge, Gauge, LpGauge
+from muhat.domains.vectors import Matrix, Vector, check_scale, records, short
+from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.symmetric_bodies import around_lp_ball
 from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors
 
 Bounds = ArrayLike | Sequence[Fraction]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Box(Domain):
+class Box(Domain, keys=("bounds",)):
     """{x : lower_j ≤ x_j ≤ upper_j}. Records outside move to the nearest point.
 
     `bounds` keeps the bounds as exact rationals, so that integers beyond 2⁵³ stay what they are.
@@ -29,6 +37,9 @@ class Box(Domain):
     """
 
     kind = "box"
+    clips_to_nearest = True
+    by_column = True
+    has_squares = True
     lower: Vector
     upper: Vector
     center: Vector
@@ -80,16 +91,42 @@ class Box(Domain):
         corners = signs(self.dim, self.dim)
         return None if corners is None else np.where(corners > 0, self.upper, self.lower)
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_lp_ball(self.half_widths, math.inf, p, weights).scaled(SIZE[body])
+
+    def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        lower, upper = zip(*self.bounds, strict=True)
+        axes = smallest_ellipsoid(self, p, "shifted", weights=weights).scales
+        lattice = BoxLattice.around(lower, upper)
+        return Block(lattice, axes, np.array(lattice.center))
+
+    def block_from_zero(self, p: float, weights: Vector) -> Block:
+        block = self.block(p, weights, Neighbors.ADD_REMOVE)
+        if self.is_centered:
+            return block
+        axes = smallest_ellipsoid(self.both_sides(), p, "shifted", weights=weights).scales
+        return replace(block, axes=axes, from_zero=True)
+
+    def both_sides(self) -> Box:
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        return Box(-reach, reach)
+
+    def laplace_scales(self, p: float, weights: Vector) -> Vector:
+        # b_j ∝ w_j^{1/(p+1)} in the weighted sides w.
+        sides = weights * self.half_widths
+        power = 0.0 if np.isinf(p) else 1 / (p + 1)
+        return np.asarray((sides / sides.max()) ** power / weights)
+
+    def inner_axes(self) -> Vector:
+        return self.half_widths
+
     def exact_gauge(self) -> Gauge:
         return BlockGauge(tuple(LpGauge(1, (width,)) for width in self.half_widths.tolist()))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "bounds": [[str(low), str(high)] for low, high in self.bounds]}
-
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Box:
-        lower, upper = zip(*fields["bounds"], strict=True)
-        return cls([Fraction(low) for low in lower], [Fraction(high) for high in upper])
+    def built(cls, bounds: tuple[tuple[Fraction, Fraction], ...]) -> Self:
+        lower, upper = zip(*bounds, strict=True)
+        return cls(lower, upper)
 
     def __repr__(self) -> str:
         return f"Box(lower={short(self.lower)}, upper={short(self.upper)})"

@@ -1,20 +1,20 @@
-"""The integers of a box: a grid of its own for every coordinate."""
+"""The integers of a box: a grid of its own for every coordinate; squares and counts beside."""
 
 from __future__ import annotations
 
 import numbers
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 from muhat import _check
+from muhat._integers import norm_up, power_of_two, round_half_even
+from muhat._plain import Key
+from muhat.domains.box_kernel import BITS, BoxKernel, Coordinate
+from muhat.domains.integers import Lattice, SumLattice
 from muhat.errors import InvalidInput
-
-BITS = 45
-"""A record's integers are at most 2^45 in size, and at least 2^44 at the far end."""
 
 SMALLEST_EXPONENT = -1125
 LARGEST_CENTER = 1 << 1000
@@ -23,7 +23,9 @@ Number = float | Fraction
 
 
 @dataclass(frozen=True)
-class BoxLattice:
+class BoxLattice(
+    SumLattice, keys=("exponents", "center_units", "lower", "upper", Key("absent", optional=True))
+):
     """Integers q with lower ≤ q ≤ upper that stand for the points center + q·2^exponents.
 
     Every coordinate has its own grid 2^exponent, fine enough that the farther end is between
@@ -37,6 +39,7 @@ class BoxLattice:
     ((-46,), (0.5,), True)
     """
 
+    kind = "box"
     exponents: tuple[int, ...]
     center_units: tuple[int, ...]
     lower: tuple[int, ...]
@@ -118,12 +121,10 @@ class BoxLattice:
 
     @property
     def dim(self) -> int:
-        """The number of coordinates."""
         return len(self.exponents)
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record: the same."""
         return self.dim
 
     @property
@@ -153,23 +154,72 @@ class BoxLattice:
         ends = zip(self.lower, self.upper, absent, strict=True)
         return tuple(max(-low, high, abs(place)) for low, high, place in ends)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Integers only, so that a digest of it is stable."""
-        fields = {
-            "kind": "box",
-            "exponents": list(self.exponents),
-            "center_units": list(self.center_units),
-            "lower": list(self.lower),
-            "upper": list(self.upper),
-        }
-        return fields if self.absent is None else {**fields, "absent": list(self.absent)}
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        return self.grid
+
+    def row_multipliers(self, multipliers: Sequence[int], from_zero: bool) -> tuple[int, ...]:
+        return tuple(multipliers)
+
+    def row_steps(self, from_zero: bool) -> list[Fraction]:
+        return list(self.grid)
+
+    def measured(self, totals: Sequence[int], count: int, from_zero: bool) -> Sequence[int]:
+        if not from_zero:
+            return totals
+        return [total + count * c for total, c in zip(totals, self.center_units, strict=True)]
+
+    def sensitivity(
+        self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
+    ) -> int:
+        extents: Sequence[int] = self.extent
+        if not replaced:
+            origins = self.center_units if from_zero else (0,) * self.dim
+            ends = zip(self.lower, self.upper, origins, strict=True)
+            extents = [max(abs(low + start), abs(high + start)) for low, high, start in ends]
+        return norm_up([b * e for b, e in zip(multipliers, extents, strict=True)], norm)
+
+    def coordinates(self) -> list[Coordinate]:
+        """What the kernel needs of every coordinate."""
+        absent = self.absent or (0,) * self.dim
+        parts = (self.exponents, self.center_units, self.lower, self.upper, absent)
+        return [Coordinate(*place) for place in zip(*parts, strict=True)]
+
+    def kernel(self) -> BoxKernel:
+        return BoxKernel(self.coordinates())
 
 
-def round_half_even(numerator: int, denominator: int) -> int:
-    """numerator/denominator (denominator > 0) to the nearest integer, ties to even."""
-    quotient, remainder = divmod(numerator, denominator)
-    twice = 2 * remainder
-    return quotient + (twice > denominator or (twice == denominator and quotient % 2 == 1))
+@dataclass(frozen=True)
+class ColumnsLattice(Lattice):
+    """Σ q of every column; with `squares` Σ s, with `counts` the number of recorded values too.
+
+    s is the integer nearest to q²/2^45, up to one rounding of q² to a float. A missing value adds
+    nothing to any of them, or, if the box says where (`absent`), that integer and its square.
+
+    >>> ColumnsLattice(BoxLattice.around([0, 0], [1, 2]), squares=True, counts=True).dim
+    6
+    """
+
+    kind = "columns"
+    box: BoxLattice
+    squares: bool = False
+    counts: bool = False
+
+    @property
+    def dim(self) -> int:
+        # First the sums of the values, then of the squares, then the counts.
+        return self.box.dim * (1 + self.squares + self.counts)
+
+    @property
+    def record_dim(self) -> int:
+        return self.box.dim
+
+    @property
+    def width(self) -> int:
+        return self.box.dim
+
+    def kernel(self) -> BoxKernel:
+        return BoxKernel(self.box.coordinates(), squares=self.squares, counts=self.counts)
 
 
 def _coordinate(low: Fraction, high: Fraction, origin: Fraction) -> tuple[int, int, int, int]:
@@ -228,11 +278,6 @@ def _bit_length(size: Fraction) -> int:
     while size <= power_of_two(bits - 1):
         bits -= 1
     return bits
-
-
-def power_of_two(exponent: int) -> Fraction:
-    """2^exponent, exactly."""
-    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def _exact(name: str, value: object) -> Fraction:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import LARGEST_ARRAY, matrix, vector
 from muhat.domains.ball import Ball
-from muhat.domains.base import Domain
+from muhat.domains.base import Domain, Operations
 from muhat.domains.box import Box
 from muhat.domains.ellipsoid import Ellipsoid
 from muhat.domains.image import Image
@@ -23,9 +24,14 @@ from muhat.domains.product import Product
 from muhat.domains.schatten_ball import SchattenBall
 from muhat.domains.sums import Sum
 from muhat.domains.translate import Translate
-from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, matrix, vector
+from muhat.domains.vectors import Matrix, Vector
 from muhat.domains.zonotope import Zonotope
 from muhat.errors import InvalidInput
+
+
+def add(K: Domain, other: Any) -> Domain:
+    """K + L for a domain, K + v for a vector."""
+    return minkowski_sum(K, other) if isinstance(other, Domain) else translate(K, other)
 
 
 def translate(K: Domain, offset: Any) -> Domain:
@@ -164,8 +170,7 @@ def _transformed(K: Domain, T: Matrix) -> Domain:
                 return Zonotope(T @ K.generators, T @ K.center)
             return Zonotope.from_box(T @ source.dense(), source.domain, T @ source.offset)
         case Ball() | Ellipsoid() if is_square:
-            root = T * K.radius if isinstance(K, Ball) else T @ K.factor
-            return _ellipsoid_of_root(root, T @ K.center) or Image(T, K)
+            return _ellipsoid_of_root(K.image_root(T), T @ K.center) or Image(T, K)
         case Translate():
             return translate(linear_image(T, K.inner), T @ K.offset)
         case Image():
@@ -224,3 +229,6 @@ def _terms(K: Domain) -> tuple[Domain, ...]:
 
 def _factors(K: Domain) -> list[Domain]:
     return list(K.parts) if isinstance(K, Product) else [K]
+
+
+OPERATIONS = Operations(add, product, linear_image)

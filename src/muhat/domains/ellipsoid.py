@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import LARGEST_ARRAY, numbers, vector
+from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
-from muhat.domains.lattice_gauges import EllipsoidGauge, Gauge, LpGauge
-from muhat.domains.norms import p_norm, touching
+from muhat.domains.blocks import Block, scaled_block
+from muhat.domains.gauges import EllipsoidGauge, Gauge, LpGauge
+from muhat.domains.norms import p_norm, singular_values_down, touching
 from muhat.domains.vectors import (
-    LARGEST_ARRAY,
     Matrix,
     Vector,
     center_vector,
     check_scale,
     hexed,
-    numbers,
     offsets,
     unhexed,
-    vector,
 )
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.symmetric_bodies import around_axes, around_ellipsoid
+from muhat.ellipsoids.verification import UNIT
 from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors
 
 TOO_FLAT = "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
 
@@ -150,6 +156,27 @@ class Ellipsoid(Domain):
             return float(np.max(weights * self.half_widths))
         return float(np.linalg.norm(weights[:, None] * self.factor, 2))
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        if self.is_diagonal:
+            found = around_axes(self.half_widths, p, weights, 8 * UNIT)
+        else:
+            found = around_ellipsoid(self.matrix, self.factor, self.half_widths, p, weights)
+        return found.scaled(SIZE[body])
+
+    def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        if self.is_diagonal:
+            return scaled_block(self.half_widths, self.center)
+        lattice = BallLattice.whitened(self.center.tolist(), self.inverse_factor.tolist())
+        return Block(lattice, np.ones(self.dim), self.center, self.factor)
+
+    def inner_axes(self) -> Vector | None:
+        if self.is_diagonal:
+            return np.asarray(self.half_widths * (1 - 1e-15))
+        return singular_values_down(self.factor)
+
+    def image_root(self, transform: Matrix) -> Matrix:
+        return transform * self.half_widths if self.is_diagonal else transform @ self.factor
+
     def exact_gauge(self) -> Gauge:
         if self.is_diagonal:
             return LpGauge(2, tuple(self.half_widths.tolist()))
@@ -164,7 +191,7 @@ class Ellipsoid(Domain):
         return {"domain": self.kind, **shape, "center": hexed(self.center)}
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Ellipsoid:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         if "diagonal" in fields:
             matrix: ArrayLike = unhexed(fields["diagonal"])
         else:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import LARGEST_ARRAY, matrix, vector
 from muhat.domains.base import Domain, Preimage
-from muhat.domains.norms import p_norm
-from muhat.domains.vectors import (
-    LARGEST_ARRAY,
-    Matrix,
-    Vector,
-    check_scale,
-    hexed,
-    matrix,
-    unhexed,
-    vector,
-)
+from muhat.domains.norms import p_norm, singular_values_down
+from muhat.domains.vectors import Matrix, Vector, check_scale
+from muhat.ellipsoids.combined import around_image, around_points, image_lengths
+from muhat.ellipsoids.floors import dual_floor, sampled_floor
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.two_sided import MOST_CORNERS, around_opposite_points
 from muhat.errors import InvalidInput
 
 
@@ -98,18 +93,36 @@ class Image(Domain):
             return None
         return corners @ self.transform.T
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "domain": self.kind,
-            "transform": [hexed(row) for row in self.transform],
-            "inner": self.inner.to_dict(),
-        }
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        corners = self.vertices()
+        if corners is not None and len(corners) <= MOST_CORNERS:
+            return around_points(corners, body, p, weights, tol)
+        lengths = image_lengths(self.transform, weights)
+        found = self.inner.ellipsoid(body, 2, lengths, tol)
+        if self.inner.image_root(self.transform) is not None:
+            return around_image(self.transform, found, None, p, weights)
+        floor = max(
+            dual_floor(self.moment(body, tol), p, weights),
+            sampled_floor(self.extreme_point, self.point_sizes(), body, p, weights),
+        )
+        return around_image(self.transform, found, floor, p, weights)
 
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Image:
-        from muhat.domains import from_dict
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        corners = self.vertices()
+        if corners is not None and len(corners) <= MOST_CORNERS:
+            return around_opposite_points(corners, p, weights, tol)
+        return super().two_sided_ellipsoid(p, weights, tol)
 
-        return cls([unhexed(row) for row in fields["transform"]], from_dict(fields["inner"]))
+    def moment(self, body: str, tol: float) -> Matrix | None:
+        inner = self.inner.moment(body, tol)
+        return None if inner is None else self.transform @ inner @ self.transform.T
+
+    def point_sizes(self) -> Vector:
+        return np.asarray(np.abs(self.transform) @ self.inner.point_sizes())
+
+    def inner_axes(self) -> Vector | None:
+        root = self.inner.image_root(self.transform)
+        return None if root is None else singular_values_down(root)
 
     def __repr__(self) -> str:
         rows, columns = self.transform.shape

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import LARGEST_ARRAY, signs, vector
+from muhat._plain import Key
 from muhat.domains.base import Domain
-from muhat.domains.lattice_gauges import Gauge, LpGauge
+from muhat.domains.gauges import Gauge, LpGauge
 from muhat.domains.norms import ball_order, dual_order, p_norm, touching
 from muhat.domains.vectors import (
-    LARGEST_ARRAY,
     Matrix,
     Vector,
     center_vector,
     check_scale,
     dimension,
-    hexed,
     offsets,
     short,
-    signs,
-    unhexed,
-    vector,
 )
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.symmetric_bodies import around_lp_ball
 from muhat.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class LpBall(Domain):
+class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")):
     """{x : ‖(x − c)/s‖_p ≤ r} with 1 ≤ p ≤ ∞ and scales s > 0, of shape (d,).
 
     Records outside move to the boundary along the ray from the centre.
@@ -102,23 +102,20 @@ class LpBall(Domain):
         axes = np.diag(self.half_widths)
         return np.asarray(self.center + np.concatenate([axes, -axes]))
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_lp_ball(self.half_widths, self.p, p, weights).scaled(SIZE[body])
+
+    def inner_axes(self) -> Vector:
+        # ‖z‖_p ≤ max(d^{1/p − 1/2}, 1)·‖z‖₂
+        shrink = self.dim ** min(0.5 - (1 / self.p if self.p < math.inf else 0.0), 0.0)
+        return np.asarray(self.half_widths * (shrink * (1 - 1e-14)))
+
     def exact_gauge(self) -> Gauge:
         return LpGauge(self.p, tuple(self.half_widths.tolist()))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "domain": self.kind,
-            "p": self.p.hex(),
-            "radius": self.radius.hex(),
-            "center": hexed(self.center),
-            "scale": hexed(self.scale),
-        }
-
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> LpBall:
-        center = unhexed(fields["center"])
-        p, radius = unhexed([fields["p"], fields["radius"]])
-        return cls(p, radius, len(center), center, unhexed(fields["scale"]))
+    def built(cls, p: float, radius: float, center: Vector, scale: Vector) -> Self:
+        return cls(p, radius, len(center), center, scale)
 
     def __repr__(self) -> str:
         center = "" if not self.center.any() else f", center={short(self.center)}"

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, combinations_with_replacement
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from muhat import _check
+from muhat._arrays import LARGEST_ARRAY, Integers, vector
+from muhat._plain import Key
 from muhat.domains.base import Domain
-from muhat.domains.clips import Clip, LiftClip
+from muhat.domains.blocks import Block
+from muhat.domains.integers import Clip
+from muhat.domains.moment_basis import TensorBasis
+from muhat.domains.moment_ellipsoid import around_tensors, check_size
+from muhat.domains.moment_lattice import LiftClip, MomentLattice
 from muhat.domains.norms import ball_order, p_norm, touching
-from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, dimension, offsets, rows, vector
+from muhat.domains.vectors import Matrix, Vector, offsets
+from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.errors import InvalidInput
-
-LARGEST_ORDER = 100
-LARGEST_DIM = 1_000_000
+from muhat.privacy import Neighbors
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class MomentTensor(Domain):
+class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
     """{x^{⊗ℓ} : ‖x‖₂ ≤ 1, x in R^d}, as symmetric tensors in an orthonormal basis.
 
     A record is x, with `record_dim` = d coordinates; K has `dim` = C(d+ℓ−1, ℓ), one for each
@@ -41,34 +43,35 @@ class MomentTensor(Domain):
     """
 
     kind = "moment-tensor"
-    order: int
-    indices: NDArray[np.int64]
-    multiplicities: Vector
+    basis: TensorBasis
     center: Vector
     half_widths: Vector
     origin: Vector
 
     def __init__(self, order: int, dim: int) -> None:
-        degree = _check.count("order", order, most=LARGEST_ORDER)
-        size = dimension(dim)
-        count = math.comb(size + degree - 1, degree)
-        if count > LARGEST_DIM:
-            raise InvalidInput(
-                f"the tensors of order {degree} have {count:.3g} coordinates, at most "
-                f"{LARGEST_DIM:,} are possible; choose a smaller order or dim."
-            )
-        multisets = combinations_with_replacement(range(size), degree)
-        indices = np.fromiter(chain.from_iterable(multisets), np.int64, count * degree)
-        indices = indices.reshape(count, degree)
-        multiplicities, largest, mean, is_even = _tables(indices, size)
+        basis = TensorBasis(order, dim)
+        _, largest, mean, is_even = basis.tables
         self._set(
-            order=degree,
-            indices=indices,
-            multiplicities=multiplicities,
-            center=mean * (count / (count + 1)),
+            basis=basis,
+            center=mean * (basis.dim / (basis.dim + 1)),
             half_widths=np.where(is_even, largest / 2, largest),
-            origin=np.zeros(size),
+            origin=np.zeros(basis.record_dim),
         )
+
+    @property
+    def order(self) -> int:
+        """ℓ."""
+        return self.basis.order
+
+    @property
+    def indices(self) -> Integers:
+        """The multisets of indices, one a row, in lexicographic order."""
+        return self.basis.indices
+
+    @property
+    def multiplicities(self) -> Vector:
+        """m(α): how many entries of the full tensor equal x^α."""
+        return self.basis.multiplicities
 
     @property
     def is_symmetric(self) -> bool:
@@ -93,11 +96,7 @@ class MomentTensor(Domain):
 
     def lift(self, points: ArrayLike) -> Matrix:
         """√m(α)·x^α for each point x, of shape (d,) or (n, d): shape (dim,) or (n, dim)."""
-        x = rows(points, self.record_dim)
-        monomials = np.sqrt(self.multiplicities) * x[..., self.indices[:, 0]]
-        for place in range(1, self.order):
-            monomials *= x[..., self.indices[:, place]]
-        return np.asarray(monomials)
+        return self.basis.lift(points)
 
     def clip(self, points: ArrayLike) -> Matrix:
         x = offsets(points, self.origin)
@@ -114,25 +113,12 @@ class MomentTensor(Domain):
     def tensor(self, coordinates: ArrayLike) -> NDArray[np.float64]:
         """The full tensor of shape (d, …, d), ℓ axes, that these coordinates stand for."""
         z = vector("coordinates", coordinates, dim=self.dim)
-        if not self._is_buildable:
+        if not self.basis.is_buildable:
             raise InvalidInput(
                 f"the full tensor has {self.record_dim}^{self.order} entries and is not built."
             )
-        entries = (z / np.sqrt(self.multiplicities))[self._places]
+        entries = (z / np.sqrt(self.multiplicities))[self.basis.places]
         return np.asarray(entries.reshape((self.record_dim,) * self.order))
-
-    @property
-    def _is_buildable(self) -> bool:
-        return bool(self.record_dim**self.order <= LARGEST_ARRAY)
-
-    @cached_property
-    def _places(self) -> NDArray[np.int64]:
-        """For every entry of the full tensor, its multiset's row in `indices`."""
-        shape = (self.record_dim,) * self.order
-        entries = np.sort(np.indices(shape).reshape(self.order, -1), axis=0)
-        digits = self.record_dim ** np.arange(self.order - 1, -1, -1)
-        # Multisets in lexicographic order are sorted by their number in base d.
-        return np.searchsorted(self.indices @ digits, digits @ entries)
 
     def support(self, direction: ArrayLike) -> float:
         """h_K(θ), the largest value of a polynomial on the ball: exact for ℓ ≤ 2.
@@ -149,14 +135,16 @@ class MomentTensor(Domain):
         return np.asarray(values.reshape(directions.shape[:-1]))
 
     def _supports(self, thetas: Matrix) -> Vector:
-        if self.order == 1 or not self._is_buildable:
+        if self.order == 1 or not self.basis.is_buildable:
             return p_norm(thetas, 2)
         entries = self.record_dim**self.order
         step = max(1, LARGEST_ARRAY // entries)
         height = self.record_dim ** (self.order // 2)
         parts = []
         for start in range(0, len(thetas), step):
-            some = (thetas[start : start + step] / np.sqrt(self.multiplicities))[:, self._places]
+            some = (thetas[start : start + step] / np.sqrt(self.multiplicities))[
+                :, self.basis.places
+            ]
             unfolded = some.reshape(-1, height, entries // height)
             if self.order % 2 == 0:
                 parts.append(np.maximum(np.linalg.eigvalsh(unfolded)[:, -1], 0.0))
@@ -171,7 +159,7 @@ class MomentTensor(Domain):
         x = np.concatenate([np.eye(d), -np.eye(d)])
         if self.order == 1:
             x = touching(theta, 2)[None]
-        elif self._is_buildable:
+        elif self.basis.is_buildable:
             unfolded = self.tensor(theta).reshape(d, -1)
             # Singular vectors would mix the eigenvalues λ and −λ of a symmetric matrix.
             vectors = np.linalg.eigh(unfolded if self.order == 2 else unfolded @ unfolded.T)[1].T
@@ -190,15 +178,37 @@ class MomentTensor(Domain):
         corner = np.maximum(self.center - lower, upper - self.center)
         return min(float(np.max(weights)) * distance, float(p_norm(weights * corner, 2)))
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_tensors(self.basis, body, p, weights)
+
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_tensors(self.basis, "symmetric", p, weights)
+
+    def moved_block(
+        self, K: Domain, offset: Vector, p: float, weights: Vector, neighbors: Neighbors
+    ) -> Block:
+        # Even moments: equal noise on x^{⊗ℓ} and on |x|^ℓ = ⟨t, x^{⊗ℓ}⟩, which two records share;
+        # the best unbiased combination of both is (I − ttᵀ/(1 + |t|²))·(first + t·second).
+        if self.is_symmetric or neighbors is not Neighbors.SUBSTITUTE or self.dim == 1:
+            return super().moved_block(K, offset, p, weights, neighbors)
+        check_size(self.basis)
+        t = self.basis.length_form()
+        combined = np.eye(self.dim) - np.outer(t, t) / (1 + t @ t)
+        transform = np.column_stack([combined, combined @ t])
+        lattice = MomentLattice(self.order, self.record_dim)
+        return Block(lattice, np.ones(lattice.dim), offset, transform)
+
+    def block_from_zero(self, p: float, weights: Vector) -> Block:
+        if self.is_centered:
+            return self.block(p, weights, Neighbors.ADD_REMOVE)
+        return self.mapped_block(p, weights, self.preimage(), "symmetric")
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         return (LiftClip(self.order, self.record_dim, offset),)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "order": self.order, "dim": self.record_dim}
-
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> MomentTensor:
-        return cls(fields["order"], fields["dim"])
+    def built(cls, order: int, record_dim: int) -> Self:
+        return cls(order, record_dim)
 
     def __repr__(self) -> str:
         return f"MomentTensor(order={self.order}, dim={self.record_dim})"
@@ -214,38 +224,3 @@ def _ascend(unfolded: Matrix, x: Matrix, order: int) -> Matrix:
         moved = gradient + shift * x
         x = moved / np.maximum(p_norm(moved, 2), 1e-300)[:, None]
     return x
-
-
-def _tables(
-    indices: NDArray[np.int64], size: int
-) -> tuple[Vector, Vector, Vector, NDArray[np.bool_]]:
-    """For each multiset: m(α), the largest √m·x^α, its mean on the sphere, all exponents even?
-
-    With r the running length of equal indices at place t, m = ∏ t/r_t, the mean of x^α is
-    ∏ of the odd numbers r − 1 over d(d+2)…(d+ℓ−2), and x_i² = α_i/ℓ attains the largest value.
-    """
-    count, degree = indices.shape
-    multiplicities, odd_products, is_even = (np.ones(count) for _ in range(3))
-    run = np.zeros(count)
-    log_powers = np.zeros(count)
-    for place in range(degree):
-        starts_anew = (
-            np.ones(count, bool) if place == 0 else indices[:, place] != indices[:, place - 1]
-        )
-        is_even[starts_anew & (run % 2 == 1)] = 0
-        log_powers += np.where(starts_anew, _power_log(run), 0.0)
-        run = np.where(starts_anew, 1.0, run + 1)
-        multiplicities = multiplicities * (place + 1) / run  # whole at every step
-        odd_products *= np.where(run % 2 == 0, run - 1, 1.0)
-    is_even[run % 2 == 1] = 0
-    log_powers += _power_log(run)
-    root = np.sqrt(multiplicities)
-    largest = root * np.exp((log_powers - degree * math.log(degree)) / 2)
-    spread = math.prod(size + 2 * i for i in range(degree // 2))
-    mean = np.where(is_even > 0, root * odd_products / spread, 0.0)
-    return multiplicities, np.minimum(largest, 1.0), mean, is_even > 0
-
-
-def _power_log(run: Vector) -> Vector:
-    """ln(r^r), with 0⁰ = 1."""
-    return np.asarray(run * np.log(np.maximum(run, 1.0)))

@@ -11,6 +11,9 @@ from muhat.errors import InvalidInput
 
 Array = NDArray[np.float64]
 
+LARGEST_DENSE = 2_000
+"""Rows and columns up to which singular values are worked out."""
+
 
 def ball_order(value: object) -> float:
     """p in [1, ∞], or InvalidInput."""
@@ -51,6 +54,18 @@ def p_norm(values: Array, p: float) -> Array:
     if p == 2:
         return np.asarray(largest * np.sqrt((relative * relative).sum(axis=-1)))
     return np.asarray(largest * (relative**p).sum(axis=-1) ** (1 / p))
+
+
+def singular_values_down(factor: Array) -> Array | None:
+    """The singular values from below: floats err by a small multiple of the largest.
+
+    None if the matrix is too large.
+    """
+    if max(factor.shape) > LARGEST_DENSE:
+        return None
+    values = np.linalg.svd(factor, compute_uv=False)
+    slack = 1e-14 * max(factor.shape) * float(np.linalg.norm(factor))
+    return np.asarray(np.maximum(values - slack, 0.0))
 
 
 def touching(direction: Array, p: float) -> Array:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from muhat._arrays import matrix, vector
 from muhat.domains.base import Domain
-from muhat.domains.clips import Clip
+from muhat.domains.integers import Clip
 from muhat.domains.norms import p_norm
-from muhat.domains.points_lattice import PointsLattice
-from muhat.domains.vectors import (
-    Matrix,
-    Vector,
-    check_scale,
-    hexed,
-    matrix,
-    pulled_in,
-    records,
-    unhexed,
-    vector,
-)
+from muhat.domains.points_lattice import PointsLattice, nearest_codes
+from muhat.domains.vectors import Matrix, Vector, check_scale, pulled_in, records
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.two_sided import around_opposite_points
 
 CHUNK = 1 << 20
 """Distances computed at a time."""
@@ -44,6 +37,7 @@ class Points(Domain):
     """
 
     kind = "points"
+    takes_codes = True
     points: Matrix
     center: Vector
     half_widths: Vector
@@ -88,18 +82,7 @@ class Points(Domain):
     def nearest(self, points: ArrayLike) -> NDArray[np.int64]:
         """The index of the nearest listed point, for each record."""
         x = pulled_in(records(points, self.center))
-        one_by_one = np.atleast_2d(x)
-        listed = self.points.T
-        step = max(1, CHUNK // listed.shape[1])
-        codes = np.empty(len(one_by_one), np.int64)
-        for start in range(0, len(one_by_one), step):
-            some = one_by_one[start : start + step]
-            distance = np.zeros((len(some), listed.shape[1]))
-            for j, coordinate in enumerate(listed):
-                # Coordinate by coordinate: the same sum for a record whatever its batch.
-                distance += (some[:, j, None] - coordinate) ** 2
-            codes[start : start + step] = np.argmin(distance, axis=1)
-        return codes.reshape(x.shape[:-1])
+        return nearest_codes(np.atleast_2d(x).T, self.points.T).reshape(x.shape[:-1])
 
     def clip(self, points: ArrayLike) -> Matrix:
         return self.points[self.nearest(points)]
@@ -110,17 +93,22 @@ class Points(Domain):
     def vertices(self) -> Matrix | None:
         return self.points
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        if self.is_symmetric:
+            opposite = self.points - self.center
+            return around_opposite_points(opposite, p, weights, tol).scaled(SIZE[body])
+        return super().ellipsoid(body, p, weights, tol)
+
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_opposite_points(self.points, p, weights, tol)
+
+    def corner_lattice(self, offset: tuple[float, ...] | None = None) -> PointsLattice | None:
+        return None if offset else PointsLattice.of(self.points, nearest=True)
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if offset is not None:
             return super().clips(offset)
         return (PointsLattice.of(self.points, nearest=True),)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "points": [hexed(row) for row in self.points]}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Points:
-        return cls([unhexed(row) for row in fields["points"]])
 
     def __repr__(self) -> str:
         return f"Points({len(self.points)} points, dim={self.dim})"

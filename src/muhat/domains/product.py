@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import LARGEST_ARRAY, LARGEST_LIST, vector
 from muhat.domains.base import Domain, Preimage
-from muhat.domains.clips import Clip
-from muhat.domains.lattice_gauges import BlockGauge, BlockPart, Gauge
-from muhat.domains.vectors import LARGEST_ARRAY, LARGEST_LIST, Matrix, Vector, rows, vector
+from muhat.domains.gauges import BlockGauge, BlockPart, Gauge
+from muhat.domains.integers import Clip
+from muhat.domains.vectors import Matrix, Vector, rows
+from muhat.ellipsoids.combined import around_product, shifts_of
+from muhat.ellipsoids.floors import LARGEST_DENSE
+from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.errors import InvalidInput
 
 
@@ -59,8 +63,6 @@ class Product(Domain):
         return np.concatenate(lower), np.concatenate(upper)
 
     def preimage(self) -> Preimage:
-        from muhat.domains.combine import product
-
         sources = [part.preimage() for part in self.parts]
         if all(source.matrix is None for source in sources):
             return Preimage(self, None, np.zeros(self.dim))
@@ -70,16 +72,16 @@ class Product(Domain):
         matrix = np.zeros((self.dim, columns[-1].stop))
         for row, column, source in zip(self.blocks, columns, sources, strict=True):
             matrix[row, column] = source.dense()
-        domain = reduce(product, [source.domain for source in sources])
+        domain = reduce(operator.mul, [source.domain for source in sources])
         return Preimage(domain, matrix, np.concatenate([source.offset for source in sources]))
 
     def reach(self, directions: Matrix) -> Vector:
-        parts = [part.reach(directions[..., block]) for part, block in self._pairs()]
+        parts = [part.reach(directions[..., block]) for part, block in self.factors()]
         return np.asarray(np.sum(parts, axis=0))
 
     def extreme_point(self, direction: ArrayLike) -> Vector:
         theta = vector("direction", direction, dim=self.dim)
-        return np.concatenate([p.extreme_point(theta[b]) for p, b in self._pairs()])
+        return np.concatenate([p.extreme_point(theta[b]) for p, b in self.factors()])
 
     def clip(self, points: ArrayLike) -> Matrix:
         x = rows(points, self.record_dim)
@@ -88,7 +90,7 @@ class Product(Domain):
         return np.concatenate(clipped, axis=-1)
 
     def farthest(self, weights: Vector) -> float:
-        return math.hypot(*(p.farthest(weights[b]) for p, b in self._pairs()))
+        return math.hypot(*(p.farthest(weights[b]) for p, b in self.factors()))
 
     def vertices(self) -> Matrix | None:
         total = np.zeros((1, 0))
@@ -101,7 +103,31 @@ class Product(Domain):
             total = np.hstack([left, np.tile(corners, (len(total), 1))])
         return total
 
-    def _pairs(self) -> list[tuple[Domain, slice]]:
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        found = [part.ellipsoid(body, p, weights[block], tol) for part, block in self.factors()]
+        shifts = shifts_of([part.center for part in self.parts], found)
+        shift = None if shifts is None else np.concatenate(shifts)
+        return replace(around_product(found, p, weights), shift=shift)
+
+    def moment(self, body: str, tol: float) -> Matrix | None:
+        # Independent signs (or points, with a free shift) make it a measure on the product.
+        if self.dim > LARGEST_DENSE:
+            return None
+        known = [m for part in self.parts if (m := part.moment(body, tol)) is not None]
+        if len(known) < len(self.parts):
+            return None
+        from scipy.linalg import block_diag
+
+        return np.asarray(block_diag(*known))
+
+    def point_sizes(self) -> Vector:
+        return np.concatenate([part.point_sizes() for part in self.parts])
+
+    def nearest_in_hull(self, point: ArrayLike) -> Vector:
+        x = vector("point", point, dim=self.dim)
+        return np.concatenate([part.nearest_in_hull(x[block]) for part, block in self.factors()])
+
+    def factors(self) -> list[tuple[Domain, slice]]:
         return list(zip(self.parts, self.blocks, strict=True))
 
     def exact_gauge(self) -> Gauge | None:
@@ -110,22 +136,13 @@ class Product(Domain):
             gauge = part.exact_gauge()
             if gauge is None:
                 return None
-            parts += gauge.parts if isinstance(gauge, BlockGauge) else [gauge]
+            parts += gauge.parts
         return BlockGauge(tuple(parts))
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if offset is not None:
             return super().clips(offset)
         return tuple(clip for part in self.parts for clip in part.clips())
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "parts": [part.to_dict() for part in self.parts]}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Product:
-        from muhat.domains import from_dict
-
-        return cls([from_dict(part) for part in fields["parts"]])
 
     def __repr__(self) -> str:
         return " * ".join(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from muhat import _check
+from muhat._plain import Key, Plain
 from muhat.domains.vectors import dimension
 from muhat.errors import InvalidInput
 
@@ -14,7 +15,7 @@ LARGEST_MAGNITUDE = 1e100
 
 
 @dataclass(frozen=True, init=False)
-class Reals:
+class Reals(Plain, keys=(Key("domain", "kind"), "dim", "magnitude"), exact=True):
     """R^d, with a generous public bound on every coordinate: |x_j| ≤ magnitude.
 
     Not a `Domain`: noise is never calibrated to it. Centre and radius of the records are learnt
@@ -45,17 +46,6 @@ class Reals:
                 hint="Measure the columns in another unit.",
             )
         object.__setattr__(self, "magnitude", size)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A description as JSON, stable enough to be hashed."""
-        size = None if self.magnitude is None else self.magnitude.hex()
-        return {"domain": self.kind, "dim": self.dim, "magnitude": size}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Reals:
-        """What `to_dict` described."""
-        size = fields["magnitude"]
-        return cls(fields["dim"], None if size is None else float.fromhex(size))
 
     def __repr__(self) -> str:
         size = "None" if self.magnitude is None else f"{self.magnitude:g}"

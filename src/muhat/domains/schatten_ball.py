@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._arrays import vector
+from muhat._plain import Key
 from muhat.domains.base import Domain
-from muhat.domains.lattice_gauges import Gauge, SchattenGauge
+from muhat.domains.gauges import Gauge, SchattenGauge
 from muhat.domains.norms import ball_order, dual_order, p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
@@ -19,17 +20,16 @@ from muhat.domains.vectors import (
     center_vector,
     check_scale,
     dimension,
-    hexed,
     offsets,
     short,
-    unhexed,
-    vector,
 )
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, norm, with_scales
 from muhat.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class SchattenBall(Domain):
+class SchattenBall(Domain, keys=(Key("p", infinite=True), "shape", "radius", "center")):
     """{X : ‖σ(X − C)‖_p ≤ r}, σ the singular values of a matrix of this shape.
 
     A record is the matrix row after row (C order): d = rows·columns. p = 1 is the trace norm,
@@ -96,22 +96,24 @@ class SchattenBall(Domain):
         growth = math.pow(min(self.shape), max(0.0, 0.5 - 1 / self.p))
         return self.radius * min(float(np.max(weights)) * growth, float(p_norm(weights, 2)))
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        # Rotations of rows and columns leave K as it is and act irreducibly, so M = m²·I at equal
+        # weights; m is the largest Frobenius norm: of rank one for orders up to 2, else full rank.
+        inverse = 0 if math.isinf(self.p) else 1 / self.p
+        reach = self.radius * min(self.shape) ** max(0.0, 0.5 - inverse)
+        # The uniform measure on the orbit has E[ssᵀ] = (reach²/d)·I; the best D gives this value.
+        order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
+        floor = reach / math.sqrt(self.dim) * norm(weights, order)
+        scales = np.full(self.dim, reach)
+        exact = bool((weights == weights[0]).all())
+        if exact:
+            floor = norm(weights * scales, p)
+        error = CLOSED_FORM_ERROR
+        found = with_scales(scales, floor, p, weights, error=error, is_exact=exact)
+        return found.scaled(SIZE[body])
+
     def exact_gauge(self) -> Gauge:
         return SchattenGauge(self.p, self.shape, self.radius)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "domain": self.kind,
-            "p": self.p.hex(),
-            "shape": list(self.shape),
-            "radius": self.radius.hex(),
-            "center": hexed(self.center),
-        }
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> SchattenBall:
-        p, radius = unhexed([fields["p"], fields["radius"]])
-        return cls(p, fields["shape"], radius, unhexed(fields["center"]))
 
     def __repr__(self) -> str:
         center = "" if not self.center.any() else f", center={short(self.center)}"

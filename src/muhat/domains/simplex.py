@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import LARGEST_ARRAY, vector
 from muhat.domains.base import Domain
-from muhat.domains.clips import Clip
-from muhat.domains.simplex_lattice import SimplexLattice
-from muhat.domains.vectors import (
-    LARGEST_ARRAY,
-    Matrix,
-    Vector,
-    dimension,
-    pulled_in,
-    records,
-    vector,
-)
+from muhat.domains.blocks import Block
+from muhat.domains.integers import Clip
+from muhat.domains.simplex_ellipsoid import around_simplex, around_weighted_simplex
+from muhat.domains.simplex_lattice import SimplexLattice, nearest_shares
+from muhat.domains.vectors import Matrix, Vector, by_columns, dimension, pulled_in, records
+from muhat.ellipsoids.result import SmallestEllipsoid, norm, with_scales
 from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors
+
+MOST_WEIGHTED = {"difference": 40, "shifted": 200}
+"""Coordinates up to which unequal weights go to the solver."""
+
+MOST_CORNERS = 5_000
+"""Corners up to which a simplex is released: its noise is moved onto the total by a matrix."""
+
+MOST_TABLED = 40
+"""Corners up to which shares have the noise of their own smallest ellipsoid."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -36,6 +42,7 @@ class Simplex(Domain):
     """
 
     kind = "simplex"
+    clips_to_nearest = True
     origin: bool
     center: Vector
     half_widths: Vector
@@ -53,6 +60,10 @@ class Simplex(Domain):
     @property
     def is_symmetric(self) -> bool:
         return self.dim + self.origin <= 2
+
+    @property
+    def most_nonzero(self) -> int:
+        return 1
 
     @property
     def bounding_box(self) -> tuple[Vector, Vector]:
@@ -79,11 +90,7 @@ class Simplex(Domain):
 
     def clip(self, points: ArrayLike) -> Matrix:
         x = pulled_in(records(points, self.center))
-        face = _onto_face(x)
-        if not self.origin:
-            return face
-        positive = np.maximum(x, 0.0)
-        return np.where(positive.sum(axis=-1, keepdims=True) <= 1, positive, face)
+        return by_columns(nearest_shares, x, self.origin)
 
     def farthest(self, weights: Vector) -> float:
         # ‖diag(w)(e_i − c)‖² = w_i²(1 − 2c) + c²Σw², and c²Σw² for the origin.
@@ -98,27 +105,48 @@ class Simplex(Domain):
             return None
         return np.eye(self.dim + 1, self.dim) if self.origin else np.eye(self.dim)
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        if (weights == weights[0]).all():
+            return around_simplex(self.dim, self.origin, body, p, weights)
+        if self.dim <= MOST_WEIGHTED[body]:
+            return super().ellipsoid(body, p, weights, tol)
+        return around_weighted_simplex(self.dim, self.origin, body, p, weights)
+
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        # That of the cross-polytope ±e_i.
+        return with_scales(np.ones(self.dim), norm(weights, p), p, weights, contacts=self.dim)
+
+    def corner_lattice(self, offset: tuple[float, ...] | None = None) -> SimplexLattice:
+        return SimplexLattice(self.dim, self.origin, offset)
+
+    def moved_block(
+        self, K: Domain, offset: Vector, p: float, weights: Vector, neighbors: Neighbors
+    ) -> Block:
+        corners = self.dim + self.origin
+        if corners > MOST_CORNERS:
+            raise InvalidInput(f"a simplex of more than {MOST_CORNERS} corners is not released.")
+        if corners <= MOST_TABLED:
+            return super().moved_block(K, offset, p, weights, neighbors)
+        # Equal noise on every corner's share, then onto the total: the best there is at equal
+        # weights, but for pure privacy (one row more) and a secret number with the corner 0.
+        lattice = K.corner_lattice()
+        assert lattice is not None
+        onto_total = np.eye(corners) - 1 / corners
+        return Block(lattice, np.ones(corners), K.center, onto_total[: self.dim])
+
+    def block_from_zero(self, p: float, weights: Vector) -> Block:
+        lattice = SimplexLattice(self.dim, self.origin)
+        return Block(lattice, np.ones(self.dim), np.zeros(self.dim), from_zero=True)
+
+    def laplace_scales(self, p: float, weights: Vector) -> Vector:
+        return np.ones(self.dim)  # Σ_j |s_j| ≤ 2 for one record replaced by another
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         return (SimplexLattice(self.dim, self.origin, offset),)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "dim": self.dim, "origin": self.origin}
-
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Simplex:
-        return cls(fields["dim"], fields["origin"])
+    def built(cls, dim: int, origin: bool) -> Self:
+        return cls(dim, origin)
 
     def __repr__(self) -> str:
         return f"Simplex(dim={self.dim}{', origin=True' if self.origin else ''})"
-
-
-def _onto_face(x: Matrix) -> Matrix:
-    """The nearest point with x ≥ 0 and Σx = 1: max(x − τ, 0) with the τ that makes the sum 1.
-
-    τ = max over k of (Σ of the k largest − 1)/k. Coordinates more than 1 below the largest end
-    at 0 whatever their size, so all are measured from the largest and cut there.
-    """
-    relative = np.maximum(x - x.max(axis=-1, keepdims=True), -1.0)
-    falling = -np.sort(-relative, axis=-1)
-    shares = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, x.shape[-1] + 1)
-    return np.asarray(np.maximum(relative - shares.max(axis=-1, keepdims=True), 0.0))

@@ -1,19 +1,34 @@
-"""The integers of shares: whole steps that add up to a public total."""
+"""The integers of shares: whole steps that add up to a public total.
+
+The kernel has element-wise + − × ÷, comparisons and sorting within a record, coordinates in
+ascending order: a record's integers never depend on its neighbours. docs/proofs/integers.md has
+the proofs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+
+import numpy as np
 
 from muhat import _check
+from muhat._integers import norm_up
+from muhat._plain import Key
+from muhat.domains.integers import ClipFunction, StepsKernel, SumLattice, TableLattice
 from muhat.errors import InvalidInput
+from muhat.records.columns import Column, FloatArray
+from muhat.records.exact import Steps, split
+from muhat.records.norms import largest, total
 
 LARGEST_DIM = 1 << 18
 
 
 @dataclass(frozen=True)
-class SimplexLattice:
+class SimplexLattice(
+    SumLattice, TableLattice, keys=("dim", "origin", "exponent", Key("offset", optional=True))
+):
     """Integers q ≥ 0 with Σ q = total, or Σ q ≤ total with `origin`, standing for q·2^exponent.
 
     The exponent is −44 and the total 2^44, so that the corners of conv(e_1, …, e_d) and of
@@ -26,12 +41,13 @@ class SimplexLattice:
     True
     """
 
-    dim: int
+    kind = "simplex"
+    size: int
     origin: bool = False
     offset: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dim", _check.count("dim", self.dim, most=LARGEST_DIM))
+        object.__setattr__(self, "size", _check.count("dim", self.size, most=LARGEST_DIM))
         if not isinstance(self.origin, bool):
             raise InvalidInput(f"origin must be True or False; got {self.origin!r:.40}.")
         if self.offset is not None:
@@ -41,9 +57,17 @@ class SimplexLattice:
             object.__setattr__(self, "offset", offset if any(offset) else None)
 
     @property
+    def dim(self) -> int:
+        return self.size
+
+    @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
-        return self.dim
+        return self.size
+
+    @property
+    def clipped_dim(self) -> int:
+        """The number of coordinates of a point of the simplex."""
+        return self.size
 
     @property
     def corners(self) -> int:
@@ -77,14 +101,114 @@ class SimplexLattice:
         """What missing coordinates become, before the offset: 1/d each, 1/(d + 1) with `origin`."""
         return (1 / self.corners,) * self.dim
 
-    def to_dict(self) -> dict[str, Any]:
-        """Integers, and floats as hexadecimal text, so that a digest of it is stable."""
-        fields: dict[str, Any] = {
-            "kind": "simplex",
-            "dim": self.dim,
-            "origin": int(self.origin),
-            "exponent": self.exponent,
-        }
-        if self.offset is not None:
-            fields["offset"] = [value.hex() for value in self.offset]
-        return fields
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        return (self.grid,)
+
+    @property
+    def share_bits(self) -> int:
+        return -self.exponent
+
+    def corner_totals(self, totals: Sequence[int], count: int) -> Sequence[int]:
+        # The share of the corner 0 is what the others leave of the total.
+        return [*totals, count * self.total - sum(totals)] if self.origin else totals
+
+    def row_multipliers(self, multipliers: Sequence[int], from_zero: bool) -> tuple[int, ...]:
+        return tuple(multipliers) * (self.dim if from_zero else self.corners)
+
+    def row_steps(self, from_zero: bool) -> list[Fraction]:
+        return [self.grid / self.corners] * (self.dim if from_zero else self.corners)
+
+    def measured(self, totals: Sequence[int], count: int, from_zero: bool) -> Sequence[int]:
+        # m times the share of each corner, from the centroid; or of each coordinate, from 0.
+        if from_zero:
+            return [self.corners * total for total in totals]
+        whole = count * self.total
+        return [self.corners * total - whole for total in self.corner_totals(totals, count)]
+
+    def sensitivity(
+        self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
+    ) -> int:
+        # Shares q ≥ 0 that add up to T: ‖q − q'‖² ≤ ‖q‖² + ‖q'‖² ≤ 2T² by ⟨q, q'⟩ ≥ 0, and
+        # ‖m·q − T·1‖² = m²‖q‖² − mT² ≤ m(m − 1)T².
+        m, size = self.corners, multipliers[0] * self.total
+        if replaced:
+            return norm_up([m * size] * 2, norm)
+        if from_zero:
+            return m * size
+        return norm_up([(m - 1) * size, *[size] * (m - 1)], norm)
+
+    def kernel(self) -> SimplexKernel:
+        return SimplexKernel(self)
+
+    def clip_function(self) -> ClipFunction:
+        """What moves records to the nearest point of the simplex, and by the offset."""
+        kernel = self.kernel()
+        offset = self.offset or (0.0,) * self.dim
+
+        def function(columns: Sequence[Column]) -> list[FloatArray]:
+            shares = kernel.shares(columns)
+            return [values + shift for values, shift in zip(shares, offset, strict=True)]
+
+        return function
+
+
+class SimplexKernel(StepsKernel):
+    """Puts blocks of records on a simplex lattice."""
+
+    def __init__(self, lattice: SimplexLattice) -> None:
+        self._lattice = lattice
+        offset = lattice.offset or (0.0,) * lattice.dim
+        self._places = list(zip(lattice.center, offset, strict=True))
+        self.absent: Steps = np.array(lattice.center_units, np.int64)
+
+    def shares(self, columns: Sequence[Column]) -> FloatArray:
+        """The nearest point of the simplex for each record, in floats, shape (d, rows)."""
+        records = np.empty((len(columns), len(columns[0].values)))
+        for column, (center, moved), place in zip(columns, self._places, records, strict=True):
+            high, low = split(column)
+            place[:] = high if low is None else high + low
+            if moved:
+                place -= moved
+            place[~column.present()] = center
+        return nearest_shares(records, self._lattice.origin)
+
+    def steps(self, columns: Sequence[Column]) -> Steps:
+        """Shares in whole steps; what rounding leaves over goes to the largest, the first of them.
+
+        The check at the end is in integers, and all that the promise rests on.
+        """
+        whole, origin = self._lattice.total, self._lattice.origin
+        shares = self.shares(columns) * float(whole)
+        steps: Steps = np.clip(np.rint(shares), 0.0, float(whole)).astype(np.int64)
+        # At most 2^18 coordinates of at most 2^44 fit.
+        excess = whole - np.add.reduce(steps, axis=0)
+        if origin:
+            excess = np.minimum(excess, 0)
+        steps[np.argmax(steps, axis=0), np.arange(steps.shape[1])] += excess
+        sums = np.add.reduce(steps, axis=0)
+        proved = (sums <= whole if origin else sums == whole) & (steps >= 0).all(axis=0)
+        if not proved.all():
+            steps[:, ~proved] = self.absent[:, None]
+        return steps
+
+
+def nearest_shares(x: FloatArray, origin: bool) -> FloatArray:
+    """The nearest y ≥ 0 with Σy = 1, with `origin` Σy ≤ 1, for each column of x.
+
+    max(x − τ, 0) with the τ that makes the sum 1: τ = max over k of (Σ of the k largest − 1)/k.
+    Coordinates more than 1 below the largest end at 0 whatever their size, so all are measured
+    from the largest and cut there.
+    """
+    relative = np.maximum(x - largest(x), -1.0)
+    rising = np.sort(np.ascontiguousarray(relative.T), axis=1)
+    running = np.zeros(x.shape[1])
+    threshold = np.full(x.shape[1], -np.inf)
+    for index in range(len(x)):
+        running += rising[:, -1 - index]
+        np.maximum(threshold, (running - 1.0) / (index + 1), out=threshold)
+    nearest: FloatArray = np.maximum(relative - threshold, 0.0)
+    if not origin:
+        return nearest
+    positive = np.maximum(x, 0.0)
+    return np.where(total(positive) <= 1.0, positive, nearest)

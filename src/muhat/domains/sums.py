@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import LARGEST_ARRAY, LARGEST_LIST, vector
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.norms import p_norm
-from muhat.domains.vectors import LARGEST_ARRAY, LARGEST_LIST, Matrix, Vector, check_scale, vector
+from muhat.domains.vectors import Matrix, Vector, check_scale
+from muhat.ellipsoids.combined import around_sum, shifts_of
+from muhat.ellipsoids.floors import LARGEST_DENSE, dual_floor, sampled_floor
+from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.errors import InvalidInput
 
 
@@ -50,11 +54,9 @@ class Sum(Domain):
         return np.sum(lower, axis=0), np.sum(upper, axis=0)
 
     def preimage(self) -> Preimage:
-        from muhat.domains.combine import product
-
         sources = [part.preimage() for part in self.parts]
         return Preimage(
-            reduce(product, [source.domain for source in sources]),
+            reduce(operator.mul, [source.domain for source in sources]),
             np.hstack([source.dense() for source in sources]),
             np.sum([source.offset for source in sources], axis=0),
         )
@@ -88,14 +90,25 @@ class Sum(Domain):
             total = (total[:, None] + corners).reshape(-1, self.dim)
         return total
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"domain": self.kind, "parts": [part.to_dict() for part in self.parts]}
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        found = [part.ellipsoid(body, p, weights, tol) for part in self.parts]
+        floors = (
+            dual_floor(self.moment(body, tol), p, weights),
+            sampled_floor(self.extreme_point, self.point_sizes(), body, p, weights),
+            *(each.floor for each in found),
+        )
+        shifts = shifts_of([part.center for part in self.parts], found)
+        shift = None if shifts is None else np.asarray(np.sum(shifts, axis=0))
+        return replace(around_sum(found, max(floors), p, weights), shift=shift)
 
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Sum:
-        from muhat.domains import from_dict
+    def moment(self, body: str, tol: float) -> Matrix | None:
+        if self.dim > LARGEST_DENSE:
+            return None
+        known = [m for part in self.parts if (m := part.moment(body, tol)) is not None]
+        return np.asarray(np.sum(known, axis=0)) if len(known) == len(self.parts) else None
 
-        return cls([from_dict(part) for part in fields["parts"]])
+    def point_sizes(self) -> Vector:
+        return np.asarray(np.sum([part.point_sizes() for part in self.parts], axis=0))
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))

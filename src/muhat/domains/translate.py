@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import vector
 from muhat.domains.base import Domain, Preimage
-from muhat.domains.clips import Clip
-from muhat.domains.vectors import Matrix, Vector, hexed, rows, short, unhexed, vector
+from muhat.domains.blocks import Block
+from muhat.domains.integers import Clip, TableLattice
+from muhat.domains.vectors import Matrix, Vector, rows, short
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.two_sided import MOST_CORNERS, around_opposite_points
+from muhat.privacy import Neighbors
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -72,20 +76,39 @@ class Translate(Domain):
         corners = self.inner.vertices()
         return None if corners is None else corners + self.offset
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        found = self.inner.ellipsoid(body, p, weights, tol)
+        return found if found.shift is None else replace(found, shift=found.shift + self.offset)
+
+    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        corners = self.vertices()
+        if corners is not None and len(corners) <= MOST_CORNERS:
+            return around_opposite_points(corners, p, weights, tol)
+        return super().two_sided_ellipsoid(p, weights, tol)
+
+    def moment(self, body: str, tol: float) -> Matrix | None:
+        return self.inner.moment(body, tol)
+
+    def point_sizes(self) -> Vector:
+        return self.inner.point_sizes() + np.abs(self.offset)
+
+    def corner_lattice(self, offset: tuple[float, ...] | None = None) -> TableLattice | None:
+        return None if offset else self.inner.corner_lattice(tuple(self.offset.tolist()))
+
+    def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        return self.inner.moved_block(self, self.offset, p, weights, neighbors)
+
+    def nearest_in_hull(self, point: ArrayLike) -> Vector:
+        x = vector("point", point, dim=self.dim)
+        return np.asarray(self.inner.nearest_in_hull(x - self.offset) + self.offset)
+
+    def inner_axes(self) -> Vector | None:
+        return self.inner.inner_axes()
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if offset is not None:
             return super().clips(offset)
         return self.inner.clips(tuple(self.offset.tolist()))
-
-    def to_dict(self) -> dict[str, Any]:
-        inner = self.inner.to_dict()
-        return {"domain": self.kind, "inner": inner, "offset": hexed(self.offset)}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Translate:
-        from muhat.domains import from_dict
-
-        return cls(from_dict(fields["inner"]), unhexed(fields["offset"]))
 
     def __repr__(self) -> str:
         return f"{self.inner!r} + {short(self.offset)}"

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from muhat._arrays import matrix, signs, vector
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.box import Box
 from muhat.domains.norms import p_norm
-from muhat.domains.vectors import (
-    Matrix,
-    Vector,
-    center_vector,
-    check_scale,
-    hexed,
-    matrix,
-    short,
-    signs,
-    unhexed,
-    vector,
-)
+from muhat.domains.vectors import Matrix, Vector, center_vector, check_scale, hexed, short, unhexed
+from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.zonotopes import around_zonotope
 from muhat.errors import InvalidInput
 
 
@@ -56,7 +50,7 @@ class Zonotope(Domain):
         )
 
     @classmethod
-    def from_box(cls, transform: ArrayLike, box: Box, offset: ArrayLike | None = None) -> Zonotope:
+    def from_box(cls, transform: ArrayLike, box: Box, offset: ArrayLike | None = None) -> Self:
         """offset + transform·box, with records in the coordinates of the box."""
         T = matrix("transform", transform, "(rows, columns)", columns=box.dim)
         moved = np.asarray(center_vector(offset, len(T)))
@@ -101,6 +95,9 @@ class Zonotope(Domain):
         corners = signs(used.shape[1], self.dim)
         return None if corners is None else np.asarray(self.center + corners @ used.T)
 
+    def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return around_zonotope(self.generators, p, weights, tol).scaled(SIZE[body])
+
     def to_dict(self) -> dict[str, Any]:
         if self.source is not None:
             return {
@@ -116,12 +113,10 @@ class Zonotope(Domain):
         }
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Zonotope:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         if "box" in fields:
             transform = [unhexed(row) for row in fields["transform"]]
-            return cls.from_box(
-                transform, Box.from_fields(fields["box"]), unhexed(fields["offset"])
-            )
+            return cls.from_box(transform, Box.from_dict(fields["box"]), unhexed(fields["offset"]))
         return cls([unhexed(row) for row in fields["generators"]], unhexed(fields["center"]))
 
     def __repr__(self) -> str:

@@ -8,12 +8,11 @@ tr((D·E·D)^½); D = d^{1/p−½}·I is one for every p.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.domains import Domain, Image, Product, Sum, Translate
-from muhat.domains.vectors import Vector
+from muhat._arrays import Floats
 from muhat.ellipsoids.finite import around_differences, around_shifted
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,
@@ -24,7 +23,8 @@ from muhat.ellipsoids.result import (
 )
 from muhat.ellipsoids.verification import UNIT
 
-Matrix = NDArray[np.float64]
+ExtremePoint = Callable[[Floats], Floats]
+"""A point of K that is farthest along a direction."""
 
 LARGEST_DENSE = 2_000
 MOMENT_ERROR = 64
@@ -38,7 +38,7 @@ LARGEST_SAMPLED = 32
 """Extreme points are sampled in at most this many dimensions."""
 
 
-def second_moment(optimum: SmallestEllipsoid) -> Matrix | None:
+def second_moment(optimum: SmallestEllipsoid) -> Floats | None:
     """E[ssᵀ] of a measure on the body behind an optimum for p = 2 at equal weights.
 
     None if there is none at hand, or it is too large for a matrix.
@@ -51,7 +51,7 @@ def second_moment(optimum: SmallestEllipsoid) -> Matrix | None:
     return np.asarray(M @ M / optimum.value**2)
 
 
-def dual_floor(moment: Matrix | None, p: float, weights: Vector, error: float = 0.0) -> float:
+def dual_floor(moment: Floats | None, p: float, weights: Floats, error: float = 0.0) -> float:
     """tr((W·E·W)^½)·d^{1/p−½} ≤ Γ_p of the weighted body; E is right up to error·‖E‖.
 
     Eigenvalues are lowered by a bound on their error, the rounding of E and of what made it
@@ -67,62 +67,53 @@ def dual_floor(moment: Matrix | None, p: float, weights: Vector, error: float = 
     return floored(math.fsum(roots.tolist()) * shrink, CLOSED_FORM_ERROR)
 
 
-def sampled_floor(K: Domain, body: str, p: float, weights: Vector) -> float:
+def sampled_floor(
+    extreme_point: ExtremePoint, sizes: Floats, body: str, p: float, weights: Floats
+) -> float:
     """Γ_p of finitely many extreme points of K, the floor of their own certificate.
 
     The directions are the axes and a fixed sequence that fills the sphere evenly enough. The
-    points are computed, so each lies in K plus a small box: Γ is at most that much larger.
+    points are computed from numbers as large as `sizes`, one a coordinate, so each lies in K plus
+    a small box: Γ is at most that much larger.
     """
-    if K.dim > LARGEST_SAMPLED:
-        return _spread_floor(K, p, weights) / (1 if body == "difference" else 2)
-    directions = np.vstack([np.eye(K.dim), -np.eye(K.dim), _spread_directions(K.dim)])
-    points = np.array([K.extreme_point(theta / weights) for theta in directions])
+    dim = len(sizes)
+    if dim > LARGEST_SAMPLED:
+        return _spread_floor(extreme_point, sizes, p, weights) / (1 if body == "difference" else 2)
+    directions = np.vstack([np.eye(dim), -np.eye(dim), _spread_directions(dim)])
+    points = np.array([extreme_point(theta / weights) for theta in directions])
     solve = around_differences if body == "difference" else around_shifted
     floor = solve(points.T, p, 1e-4, weights=weights).floor
-    return max(0.0, floor - _lost(K, body, p, weights))
+    return max(0.0, floor - _lost(sizes, body, p, weights))
 
 
-def _spread_floor(K: Domain, p: float, weights: Vector) -> float:
+def _spread_floor(extreme_point: ExtremePoint, sizes: Floats, p: float, weights: Floats) -> float:
     """The dual value of differences of extreme points: along the axes, or along orthogonal signs.
 
     Half of it is a floor with a free shift: K − K fits into twice the ellipsoid around K.
     """
-    if K.dim > LARGEST_ALONG:
+    dim = len(sizes)
+    if dim > LARGEST_ALONG:
         return 0.0
     from scipy.linalg import hadamard
 
-    signs = hadamard(1 << math.ceil(math.log2(K.dim)))[:, : K.dim]
+    signs = hadamard(1 << math.ceil(math.log2(dim)))[:, :dim]
     floors = []
-    for directions in (np.eye(K.dim), signs):
+    for directions in (np.eye(dim), signs):
         thetas = directions / weights
-        along = np.array([K.extreme_point(theta) - K.extreme_point(-theta) for theta in thetas])
+        along = np.array([extreme_point(theta) - extreme_point(-theta) for theta in thetas])
         floors.append(dual_floor(along.T @ along / len(along), p, weights))
-    return max(0.0, max(floors) - _lost(K, "difference", p, weights))
+    return max(0.0, max(floors) - _lost(sizes, "difference", p, weights))
 
 
-def _lost(K: Domain, body: str, p: float, weights: Vector) -> float:
+def _lost(sizes: Floats, body: str, p: float, weights: Floats) -> float:
     """Γ of the box that computed extreme points may be off by."""
-    blur = POINT_ERROR * UNIT * _sizes(K)
+    blur = POINT_ERROR * UNIT * sizes
     order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
     lost = norm(weights * blur, order) * (2 if body == "difference" else 1)
     return lost * (1 + NORM_ERROR)
 
 
-def _sizes(K: Domain) -> Vector:
-    """How large the numbers are that a coordinate of a point of K is computed from."""
-    match K:
-        case Image():
-            return np.asarray(np.abs(K.transform) @ _sizes(K.inner))
-        case Sum():
-            return np.asarray(np.sum([_sizes(part) for part in K.parts], axis=0))
-        case Translate():
-            return _sizes(K.inner) + np.abs(K.offset)
-        case Product():
-            return np.concatenate([_sizes(part) for part in K.parts])
-    return np.abs(K.center) + K.half_widths
-
-
-def _spread_directions(dim: int) -> Matrix:
+def _spread_directions(dim: int) -> Floats:
     """Normal quantiles of an additive recurrence with the roots of primes, of shape (m, d)."""
     from scipy.special import ndtri
 

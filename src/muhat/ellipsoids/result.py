@@ -6,14 +6,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.domains.vectors import Vector
+from muhat._arrays import Floats
 from muhat.ellipsoids.finite import FiniteResult
 from muhat.ellipsoids.verification import FUNCTION_ERROR, gamma
 from muhat.errors import InvalidInput
-
-Matrix = NDArray[np.float64]
 
 LARGEST_MATRIX = 20_000
 LARGEST_MOMENT = 2_000
@@ -38,13 +35,13 @@ class SmallestEllipsoid:
     itself, up to rounding.
     """
 
-    scales: Vector
-    factor: Matrix | None
+    scales: Floats
+    factor: Floats | None
     value: float
     floor: float
     contacts: int | None = None
-    shift: Vector | None = None
-    moment: Matrix | None = None
+    shift: Floats | None = None
+    moment: Floats | None = None
     is_exact: bool = False
 
     def __post_init__(self) -> None:
@@ -61,12 +58,12 @@ class SmallestEllipsoid:
         return 0.0 if self.value == 0 else math.inf
 
     @property
-    def diagonal(self) -> Vector:
+    def diagonal(self) -> Floats:
         """The diagonal of M."""
         return np.asarray(self.scales**2)
 
     @property
-    def matrix(self) -> Matrix:
+    def matrix(self) -> Floats:
         """M itself, of shape (d, d)."""
         if len(self.scales) > LARGEST_MATRIX:
             raise InvalidInput(
@@ -76,7 +73,7 @@ class SmallestEllipsoid:
         return np.diag(self.diagonal) if self.factor is None else self.factor @ self.factor.T
 
     @property
-    def root(self) -> Matrix:
+    def root(self) -> Floats:
         """F, of shape (d, k), built if it is diagonal."""
         return np.diag(self.scales) if self.factor is None else self.factor
 
@@ -99,7 +96,7 @@ class SmallestEllipsoid:
         )
 
 
-def norm(values: NDArray[np.float64], p: float) -> float:
+def norm(values: Floats, p: float) -> float:
     """‖values‖_p of one vector, right up to NORM_ERROR: the sum is exact but for its last bit."""
     sizes = np.abs(values)
     largest = float(sizes.max(initial=0.0))
@@ -110,13 +107,13 @@ def norm(values: NDArray[np.float64], p: float) -> float:
 
 
 def with_factor(
-    factor: Matrix,
+    factor: Floats,
     floor: float,
     p: float,
-    weights: Vector,
+    weights: Floats,
     *,
     contacts: int | None = None,
-    scales: Vector | None = None,
+    scales: Floats | None = None,
     error: float = 0.0,
     is_exact: bool = False,
 ) -> SmallestEllipsoid:
@@ -143,10 +140,10 @@ def with_factor(
 
 
 def with_scales(
-    scales: Vector,
+    scales: Floats,
     floor: float,
     p: float,
-    weights: Vector,
+    weights: Floats,
     *,
     contacts: int | None = None,
     error: float = 0.0,

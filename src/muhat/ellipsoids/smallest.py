@@ -12,24 +12,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat.domains import Domain
-from muhat.domains.vectors import Vector, vector
-from muhat.ellipsoids.bodies import around
+from muhat._arrays import Floats, vector
 from muhat.ellipsoids.result import SmallestEllipsoid
-from muhat.ellipsoids.two_sided import around_both_sides
 from muhat.errors import InvalidInput
 
 BODIES = ("difference", "symmetric", "shifted")
 LEAST_TOLERANCE = 1e-12
 
 
+class Enclosed(Protocol):
+    """A set K that knows the ellipsoids around its bodies: every domain does."""
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether K = −K."""
+
+    def ellipsoid(self, body: str, p: float, weights: Floats, tol: float) -> SmallestEllipsoid:
+        """Around the "difference" K − K, or around the "shifted" K."""
+
+    def two_sided_ellipsoid(self, p: float, weights: Floats, tol: float) -> SmallestEllipsoid:
+        """Around K ∪ −K, for a K that is not −K."""
+
+
 def smallest_ellipsoid(
-    K: Domain,
+    K: Enclosed,
     p: float = 2,
     body: str = "difference",
     tol: float = 1e-9,
@@ -60,7 +76,7 @@ def smallest_ellipsoid(
 class _Same:
     """A domain as a key: equal to itself alone, which costs nothing to find out."""
 
-    domain: Domain
+    domain: Enclosed
 
     def __hash__(self) -> int:
         return id(self.domain)
@@ -73,17 +89,17 @@ class _Same:
 def _found(same: _Same, p: float, body: str, tol: float, weights: bytes) -> SmallestEllipsoid:
     """Solved once: a plan, its certificate and its bounds all ask for the same ellipsoid."""
     K, w = same.domain, np.frombuffer(weights)
-    if body == "symmetric" and not (K.is_symmetric and not K.center.any()):
-        return around_both_sides(K, p, w, tol)
-    return around(K, "difference" if body == "difference" else "shifted", p, w, tol)
+    if body == "symmetric" and not K.is_centered:
+        return K.two_sided_ellipsoid(p, w, tol)
+    return K.ellipsoid("difference" if body == "difference" else "shifted", p, w, tol)
 
 
-def gamma(K: Domain, p: float = 2, body: str = "difference") -> float:
+def gamma(K: Enclosed, p: float = 2, body: str = "difference") -> float:
     """Γ_p of the body: √tr_{p/2} of its smallest ellipsoid."""
     return smallest_ellipsoid(K, p, body).value
 
 
-def weight_vector(weights: ArrayLike, dim: int) -> Vector:
+def weight_vector(weights: ArrayLike, dim: int) -> Floats:
     """Weights above zero, one a coordinate, or InvalidInput."""
     w = vector("weights", weights, dim=dim)
     if not (w > 0).all():

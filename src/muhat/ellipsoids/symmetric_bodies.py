@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.domains import Ball, Ellipsoid, SchattenBall
-from muhat.domains.vectors import Vector
+from muhat._arrays import Floats
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,
     SmallestEllipsoid,
@@ -21,46 +19,42 @@ from muhat.ellipsoids.result import (
     with_factor,
     with_scales,
 )
-from muhat.ellipsoids.verification import UNIT, Unverified, gamma
+from muhat.ellipsoids.spans import span_of
+from muhat.ellipsoids.verification import UNIT, Unverified, gamma, whitening
 
-Matrix = NDArray[np.float64]
-
-
-def around_ball(K: Ball, p: float, weights: Vector) -> SmallestEllipsoid:
-    """A ball is its own ellipsoid."""
-    scales = np.full(K.dim, K.radius)
-    floor = norm(weights * scales, p)
-    return with_scales(scales, floor, p, weights, contacts=K.dim, error=4 * UNIT, is_exact=True)
+LARGEST_ROOT = 2_000
+"""Coordinates up to which a root of M is built."""
 
 
-def around_ellipsoid(K: Ellipsoid, p: float, weights: Vector) -> SmallestEllipsoid:
-    """So is an ellipsoid, for every p and all weights: M − A must be positive."""
-    floor = norm(weights * K.half_widths, p)
-    if K.is_diagonal:
-        return with_scales(
-            K.half_widths, floor, p, weights, contacts=K.dim, error=8 * UNIT, is_exact=True
-        )
+def around_axes(half_widths: Floats, p: float, weights: Floats, error: float) -> SmallestEllipsoid:
+    """A ball, or an ellipsoid along the axes, is its own ellipsoid for every p and all weights."""
+    floor = norm(weights * half_widths, p)
+    dim = len(half_widths)
+    return with_scales(half_widths, floor, p, weights, contacts=dim, error=error, is_exact=True)
+
+
+def around_ellipsoid(
+    A: Floats, factor: Floats, half_widths: Floats, p: float, weights: Floats
+) -> SmallestEllipsoid:
+    """So is any ellipsoid: M − A must be positive. `factor` is a computed root of A."""
     # The value is that of M = A itself; its computed root is enlarged until it contains A.
     return with_factor(
-        K.factor * (1 + _root_error(K.matrix, K.factor)),
-        floor,
+        factor * (1 + _root_error(A, factor)),
+        norm(weights * half_widths, p),
         p,
         weights,
-        contacts=K.dim,
-        scales=K.half_widths,
+        contacts=len(A),
+        scales=half_widths,
         error=8 * UNIT,
         is_exact=True,
     )
 
 
-def _root_error(A: Matrix, F: Matrix) -> float:
+def _root_error(A: Floats, F: Floats) -> float:
     """ε with A ⪯ (1 + ε)²·F·Fᵀ, F a computed triangular root, proved with the inverse of F.
 
     ‖F⁻¹(A − FFᵀ)F⁻ᵀ‖ ≤ ‖W(A − FFᵀ)Wᵀ‖_F/(1 − η)² for any W with ‖I − WF‖ ≤ η.
     """
-    from muhat.ellipsoids.spans import span_of
-    from muhat.ellipsoids.verification import whitening
-
     try:
         white = whitening(F, span_of(np.eye(len(F))))
     except Unverified:
@@ -72,7 +66,7 @@ def _root_error(A: Matrix, F: Matrix) -> float:
     return excess / 2
 
 
-def around_lp_ball(half_widths: Vector, r: float, p: float, weights: Vector) -> SmallestEllipsoid:
+def around_lp_ball(half_widths: Floats, r: float, p: float, weights: Floats) -> SmallestEllipsoid:
     """{‖x/s‖_r ≤ 1}: Γ_p = ‖s‖_κ with 1/κ = 1/p + max(0, ½ − 1/r), and M is diagonal.
 
     For r ≤ 2 M = diag(s²). For r > 2 the largest Σ x_j²/m_j is ‖s²/m‖_{r/(r−2)} by Hölder, and
@@ -97,18 +91,28 @@ def around_lp_ball(half_widths: Vector, r: float, p: float, weights: Vector) -> 
     return with_scales(scales, floor, p, weights, contacts=contacts, error=error, is_exact=True)
 
 
-def around_schatten_ball(K: SchattenBall, p: float, weights: Vector) -> SmallestEllipsoid:
-    """Matrices with ‖σ(X)‖_r ≤ radius."""
-    # Rotations of rows and columns leave K as it is and act irreducibly, so M = m²·I at equal
-    # weights; m is the largest Frobenius norm: of rank one for orders up to 2, else of full rank.
-    rank = min(K.shape)
-    inverse = 0 if math.isinf(K.p) else 1 / K.p
-    reach = K.radius * rank ** max(0.0, 0.5 - inverse)
-    # The uniform measure on the orbit has E[ssᵀ] = (reach²/d)·I; the best D gives this value.
-    order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
-    floor = reach / math.sqrt(K.dim) * norm(weights, order)
-    scales = np.full(K.dim, reach)
-    is_exact = bool((weights == weights[0]).all())
-    if is_exact:
-        floor = norm(weights * scales, p)
-    return with_scales(scales, floor, p, weights, error=CLOSED_FORM_ERROR, is_exact=is_exact)
+def around_alike(
+    d: int, across: float, along: float, p: float, weights: Floats, contacts: int | None = None
+) -> SmallestEllipsoid:
+    """M = across·(I − 11ᵀ/d) + along·11ᵀ/d around a body that permutations leave as it is.
+
+    Exact, if these are the best for equal weights; beyond LARGEST_ROOT the sphere around it.
+    """
+    scales = np.full(d, math.sqrt(across * (1 - 1 / d) + along / d))
+    floor = norm(weights * scales, p)
+    error = gamma(d + 16) + CLOSED_FORM_ERROR
+    if d > LARGEST_ROOT:
+        sphere = np.full(d, math.sqrt(max(across, along)))
+        return with_scales(sphere, floor, p, weights, contacts=contacts, error=error)
+    side = (math.sqrt(along) - math.sqrt(across)) / d
+    root = math.sqrt(across) * np.eye(d) + side
+    return with_factor(
+        root,
+        floor,
+        p,
+        weights,
+        contacts=contacts,
+        scales=scales,
+        error=error,
+        is_exact=True,
+    )

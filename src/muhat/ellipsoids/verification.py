@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat.ellipsoids.interior_point import dual_order, trace_norm
-from muhat.ellipsoids.spans import Array, Indices, Span, span_of
+from muhat.ellipsoids.spans import Array, Span
 from muhat.errors import MuhatError
 
 UNIT = 2.0**-53
@@ -31,19 +31,6 @@ FUNCTION_ERROR = 32 * UNIT  # powers and roots are accurate to a few units in th
 
 class Unverified(MuhatError, ArithmeticError):
     """No proof that the ellipsoid contains the set; it must not be used."""
-
-
-@dataclass(frozen=True, eq=False)
-class Verified:
-    """F of shape (d, r) with the set inside F·B₂, proved in the coordinates `rows`.
-
-    F[rows] is lower triangular and ‖F[rows]⁻¹s[rows]‖ ≤ 1 for every s of the set, exactly; the
-    other rows are the linear extension on the span. `scaling` is what F was multiplied by.
-    """
-
-    factor: Array
-    rows: Indices
-    scaling: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,64 +102,6 @@ def norm_bounds(W: Array, columns: Array, roundings: int = 0) -> Array:
     norms = np.sqrt(np.sum(computed**2, axis=0) + TINY)
     errors = gamma(inner + roundings + 3) * np.sqrt(np.sum(size**2, axis=0))
     return np.asarray((norms + errors) * (1 + gamma(outer + inner + 8)))
-
-
-def verified(factor: Array, columns: Array, *, roundings: int = 0) -> Verified:
-    """The ellipsoid factor·B₂, rescaled so that it provably contains the columns.
-
-    `factor` has shape (d, k), `columns` (d, N). A factor that is too small is enlarged, one that
-    is too large is shrunk; one that is not finite, singular on the span of the columns or outside
-    that span raises Unverified.
-
-    >>> f"{verified(np.eye(2), np.array([[3.0, 0.0], [4.0, 1.0]])).scaling:.10f}"
-    '5.0000000000'
-    """
-    factor, columns = np.asarray(factor, float), np.asarray(columns, float)
-    if factor.ndim != 2 or columns.ndim != 2 or len(factor) != len(columns):
-        raise Unverified("factor and columns must be matrices with as many rows.")
-    if not np.isfinite(factor).all() or not np.isfinite(columns).all():
-        raise Unverified("factor and columns must be finite.")
-    span = span_of(columns)
-    if span.rank == 0:
-        return Verified(np.zeros((len(columns), 0)), span.rows, 0.0)
-    with np.errstate(all="ignore"):
-        # Powers of two, so that nothing overflows and nothing is rounded.
-        outer, inner = _power_of_two(factor), _power_of_two(columns)
-        check_span(factor / outer, span)
-        found = whitening((factor / outer)[span.rows], span)
-        radius = largest_norm(found.matrix, columns / inner, roundings)
-        scaled, scaling = found.scaled_factor(radius)
-        return Verified(scaled * inner, span.rows, scaling * (inner / outer))
-
-
-def _power_of_two(values: Array) -> float:
-    largest = float(np.abs(values).max(initial=0.0))
-    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
-
-
-def verified_matrix(matrix: Array, columns: Array) -> Verified:
-    """As `verified`, for M itself: it must be symmetric and positive definite on the span."""
-    M, columns = np.asarray(matrix, float), np.asarray(columns, float)
-    if M.ndim != 2 or M.shape != (len(columns), len(columns)) or not np.isfinite(M).all():
-        raise Unverified("the matrix must be finite, with a row and a column per coordinate.")
-    if not np.allclose(M, M.T, rtol=1e-9, atol=0):
-        raise Unverified("the matrix is not symmetric.")
-    sizes, vectors = np.linalg.eigh(M)
-    if sizes[0] < -1e-12 * max(sizes[-1], 0.0) or not sizes[-1] > 0:
-        raise Unverified("the matrix is not positive semidefinite.")
-    keep = sizes > 1e-13 * sizes[-1]
-    return verified(vectors[:, keep] * np.sqrt(sizes[keep]), columns)
-
-
-def check_span(factor: Array, span: Span) -> None:
-    """Raise Unverified unless the factor's columns lie in the span."""
-    if span.rank == span.dim:
-        return
-    sizes = np.sqrt(np.sum(factor**2, axis=1))
-    drift = np.abs(factor - span.extension @ factor[span.rows]).max(axis=1)
-    reach = np.abs(span.extension) @ sizes[span.rows]
-    if not (drift <= 1e-7 * reach).all():
-        raise Unverified("the factor leaves the span of the set.")
 
 
 def spectral_norm_bound(matrix: Array) -> float:

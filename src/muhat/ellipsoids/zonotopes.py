@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.domains.vectors import Vector, signs
+from muhat._arrays import Floats, signs
 from muhat.ellipsoids.finite import around_columns
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,
@@ -27,15 +26,13 @@ from muhat.ellipsoids.result import (
 )
 from muhat.ellipsoids.verification import UNIT, gamma
 
-Matrix = NDArray[np.float64]
-
 MOST_LISTED = 11
 """Up to this many generators their 2^(k−1) pairs of corners go to the solver."""
 
 STEPS = 200
 
 
-def around_zonotope(generators: Matrix, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+def around_zonotope(generators: Floats, p: float, weights: Floats, tol: float) -> SmallestEllipsoid:
     """The smallest ellipsoid around A·[−1, 1]^k, or the certified pair for many generators."""
     used = generators[:, generators.any(axis=0)]
     if used.shape[1] <= MOST_LISTED:
@@ -54,7 +51,7 @@ def around_zonotope(generators: Matrix, p: float, weights: Vector, tol: float) -
     return with_factor(factor, floor, p, weights, error=gamma(used.shape[1] + 16))
 
 
-def _best_diagonal(A: Matrix, p: float) -> Vector:
+def _best_diagonal(A: Floats, p: float) -> Floats:
     """D with tr_q(D²) = 1 and a large Σ‖D·a_i‖: concave in e = D², climbed by damped steps."""
     dim = len(A)
     if p == 2:
@@ -71,7 +68,7 @@ def _best_diagonal(A: Matrix, p: float) -> Vector:
     return np.asarray(np.sqrt(e))
 
 
-def _gaussian_signs(DA: Matrix, lengths: Vector) -> float:
+def _gaussian_signs(DA: Floats, lengths: Floats) -> float:
     """L: the dual value of the signs of correlated normals, rounded down."""
     cosines = np.clip((DA / lengths).T @ (DA / lengths), -1, 1)
     np.fill_diagonal(cosines, 1.0)

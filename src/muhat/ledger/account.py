@@ -17,6 +17,7 @@ be spent side by side.
 from __future__ import annotations
 
 import collections
+import html
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -29,6 +30,7 @@ from muhat.errors import BudgetExceeded, InvalidInput, MuhatError
 from muhat.ledger import chain, store
 from muhat.ledger.balance import Balance
 from muhat.ledger.converting import cost, unit_refusal
+from muhat.ledger.display import account_html, account_text
 from muhat.ledger.records import Entry, Genesis, Head, now
 from muhat.ledger.units import Unit
 from muhat.privacy import Neighbors, Privacy, check_promise, to_dict
@@ -310,6 +312,16 @@ class Ledger:
         return (
             f"<Ledger {str(self._path)!r}: {budget}, {tail.spent!r} in {tail.head.count} charges>"
         )
+
+    def describe(self) -> str:
+        """The budget, the newest charges, what is spent and what is left."""
+        return account_text(self)
+
+    def _repr_html_(self) -> str:
+        try:
+            return account_html(self)
+        except MuhatError:  # closed, or not to be read
+            return f"<p>{html.escape(repr(self))}</p>"
 
 
 LedgerLike = Ledger | str | os.PathLike[str] | None

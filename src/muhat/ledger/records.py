@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.ledger.balance import Balance, from_text, to_text
 from muhat.ledger.units import Unit
@@ -66,7 +67,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Plain):
     """Where a chain ends: how many charges, and the hash of the last record.
 
     >>> print(Head.parse({"count": 3, "hash": "ab" * 32}))
@@ -94,10 +95,6 @@ class Head:
             return cls(value.get("count", -1), value.get("hash", ""))
         count, _, digest = value.partition(":") if isinstance(value, str) else ("", "", "")
         return cls(int(count) if count.isdecimal() and len(count) < 20 else -1, digest)
-
-    def to_dict(self) -> dict[str, int | str]:
-        """As JSON: {"count": 3, "hash": "ab12…"}."""
-        return {"count": self.count, "hash": self.hash}
 
     def __str__(self) -> str:
         return f"{self.count}:{self.hash}"
@@ -137,7 +134,7 @@ class Genesis:
             raise ChainBroken("the first record is not that of a ledger") from None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Entry:
     """One charge.
 
@@ -159,6 +156,10 @@ class Entry:
     note: str
     previous: str
     hash: str
+
+    def __repr__(self) -> str:
+        when = self.time[:16].replace("T", " ")
+        return f"<Entry {self.id}: {self.charged!r} for {self.note!r}, {when} UTC>"
 
     @property
     def unit(self) -> Unit:

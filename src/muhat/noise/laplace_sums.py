@@ -20,12 +20,12 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 
 STEP = 1 + 1 / 64
@@ -47,7 +47,7 @@ Shape = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceSums:
+class LaplaceSums(Plain):
     """Sums of independent Laplace variables of scale 1, one an answer.
 
     `peaks`, of shape (m,), are the largest coefficients, and `shapes[which[i]]` says how large
@@ -99,23 +99,6 @@ class LaplaceSums:
         """What |S| exceeds with probability `miss` at most, of shape (m,)."""
         units = np.array([unit_reach(shape, miss) for shape in self.shapes])
         return np.asarray(self.peaks * units[self.which])
-
-    def to_dict(self) -> dict[str, Any]:
-        """The sums as JSON."""
-        return {
-            "peaks": self.peaks.tolist(),
-            "shapes": [[list(pair) for pair in shape] for shape in self.shapes],
-            "which": self.which.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> LaplaceSums:
-        """The sums that `to_dict` described."""
-        return cls(
-            np.array(fields["peaks"], np.float64),
-            tuple(tuple((int(a), int(b)) for a, b in shape) for shape in fields["shapes"]),
-            np.array(fields["which"], np.int64),
-        )
 
 
 def shape_of(sizes: Floats, numbers: NDArray[np.int64]) -> Shape:

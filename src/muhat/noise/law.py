@@ -1,9 +1,8 @@
-"""The four laws of noise, each at unit scale: what privacy they buy, how far they reach.
+"""What a law of noise is: what privacy it buys, how far it reaches.
 
 A law knows the norm in which sensitivity is measured for it, how to sample it exactly, its
-variance, and its quantiles. Unit scale means: added to an answer whose sensitivity in that
-norm is s, the release is s-GDP (normal) or purely s-differentially private (the others). A fifth
-shape of noise is never sampled: it is what the cube's noise becomes when an answer is read off it.
+variance and its quantiles; and it says of every promise whether it keeps it, which is all that a
+mechanism has to ask. `laws.py` lists the laws.
 """
 
 from __future__ import annotations
@@ -11,27 +10,44 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._arrays import Floats
+from muhat.noise.density import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laplace_sums import LaplaceSums
+from muhat.noise.marginals import Marginal
+from muhat.privacy import Privacy
+
 Integers = NDArray[Any]
+
+TINY = 1e-6
+"""A second coefficient below this part of the first moves a tail by less than 10^−11."""
 
 
 class Shape(ABC):
     """How far noise vectors z in R^d reach, symmetric in every coordinate.
 
-    `marginal` names the law of independent coordinates behind it, and `mixing` the second
-    moment of the common factor that multiplies them: E‖z‖² = mixing(d) · E‖independent‖².
+    `marginal` is the law of independent coordinates behind it, and `mixing` the second moment of
+    the common factor that multiplies them: E‖z‖² = mixing(d) · E‖independent‖².
     """
 
     name: ClassVar[str]
-    marginal: ClassVar[str]
+    marginal: Marginal
     independent: ClassVar[bool] = False
     """Whether the coordinates are independent, so that others beside them change nothing."""
     elliptic: ClassVar[bool] = False
     """Whether every combination of coordinates has the law of one, up to its scale."""
+
+    @property
+    def stable(self) -> bool:
+        """Whether every combination of independent coordinates has the law of one: normal noise."""
+        return self.independent and self.elliptic
 
     @abstractmethod
     def mixing(self, dim: int) -> float:
@@ -49,217 +65,116 @@ class Shape(ABC):
     def joint_tail(self, reach: float, dim: int) -> float:
         """P(max_j |z_j| > reach), or an upper bound valid for every correlation of z."""
 
+    def pair_tail(self, reach: Floats, first: Floats, second: Floats, rows: int) -> Floats:
+        """P(|a·z₁ + b·z₂| > reach) for noise of `rows` coordinates, elementwise; at most that.
+
+        Where every combination has the law of one, of √(a² + b²)·z₁; else one of both is far out.
+        """
+        length = np.hypot(first, second) if self.elliptic else np.abs(first) + np.abs(second)
+        length = np.where(length > 0, length, 1.0)
+        tails = [self.tail(float(x), rows) for x in np.ravel(np.maximum(reach, 0.0) / length)]
+        return np.reshape(np.array(tails), np.shape(length)) * (1 if self.elliptic else 2)
+
     def quantile(self, confidence: float, dim: int, *, joint: bool = False) -> float:
         """The least reach whose (joint) tail is at most 1 − confidence."""
-        return _quantile(self.name, confidence, dim, joint)
+        return reach_of(self, 1 - confidence, dim, joint)
 
 
 class Law(Shape):
-    """A shape of noise that is sampled exactly, and the norm in which it hides what moves."""
+    """A shape of noise that is sampled exactly, and that knows what it hides."""
 
-    is_pure: ClassVar[bool] = True
     sensitivity_norm: ClassVar[float]
+    """The norm in which it is measured how far one person moves the integers: 1, 2 or ∞."""
+
+    unit: ClassVar[int]
+    """The scale of what is sampled: errors are those of z, and samples are about unit·z."""
+
+    adds_up: ClassVar[bool] = False
+    """Whether two draws hide moves of a and of b whenever one draw hides a + b."""
+
+    kind: ClassVar[NoiseKind | None] = None
+    """In what its privacy is counted beside other steps; None if it keeps whole promises alone."""
 
     @abstractmethod
     def sample(self, dim: int) -> Integers:
-        """round(2^54·z), exactly distributed, of shape (d,)."""
+        """Whole numbers, exactly distributed, of shape (d,)."""
+
+    @abstractmethod
+    def keeps(self, promise: Privacy | Strength, moved: Fraction) -> bool:
+        """Whether samples, added to integers that one person moves so far at most, keep a promise.
+
+        Or a share of one, counted in a kind of noise. Exactly, and in doubt no.
+        """
 
 
-class Normal(Law):
-    """Independent standard normals: s-GDP for ℓ₂ sensitivity s."""
+class ScaleFamily(Law):
+    """A law whose strength is in proportion to what moves: answers are scaled, never the noise."""
 
-    name = "normal"
-    is_pure = False
+    kind: ClassVar[NoiseKind] = NoiseKind.PURE
+    mechanism: ClassVar[str]
+    """What users call the mechanism that adds it to sums."""
+
+    unit = 1 << FRACTION_BITS
+    adds_up = True
+
+    def keeps(self, promise: Privacy | Strength, moved: Fraction) -> bool:
+        """moved ≤ 2^54·√strength², in rationals."""
+        return Strength(self.kind, (moved / self.unit) ** 2).keeps(promise)
+
+
+class IndependentLaw(Law):
+    """A law of independent coordinates, so that answers may be combinations of them."""
+
     independent = True
-    elliptic = True
-    sensitivity_norm = 2.0
-    marginal = "normal"
-
-    def sample(self, dim: int) -> Integers:
-        from muhat.noise import rounded_normal
-
-        return rounded_normal(dim)
 
     def mixing(self, dim: int) -> float:
+        """1: nothing is common to all coordinates."""
         return 1.0
-
-    def variance(self, dim: int) -> float:
-        return 1.0
-
-    def tail(self, reach: float, dim: int) -> float:
-        return math.erfc(reach / math.sqrt(2))
 
     def joint_tail(self, reach: float, dim: int) -> float:
-        # Šidák: correlated normals stay together at least as often as independent ones.
+        """1 − (1 − tail)^d; correlated normals stay together at least as often (Šidák)."""
         return -math.expm1(dim * math.log1p(-min(self.tail(reach, dim), 1 - 1e-16)))
 
+    def one_sided(self, failure: float) -> float:
+        """What a single z exceeds on one side with this probability."""
+        reach = reach_of(self, 2 * min(failure, 1 - failure), 1, False)
+        return reach if failure < 0.5 else -reach
 
-class Laplace(Law):
-    """Independent standard Laplace variables: purely s-private for ℓ₁ sensitivity s."""
+    @abstractmethod
+    def combined_quantile(self, confidence: float, count: int, *, joint: bool) -> float:
+        """t with |⟨a, z⟩| ≤ t for a unit vector a, or for `count` of them together."""
 
-    name = "laplace"
-    independent = True
-    sensitivity_norm = 1.0
-    marginal = "laplace"
+    @abstractmethod
+    def combined_moment(self, order: float, terms: Floats) -> Floats:
+        """At least (E|⟨a, z⟩|^order)^{1/order} for unit vectors of so many like terms or more."""
 
-    def sample(self, dim: int) -> Integers:
-        from muhat.noise import rounded_laplace
-
-        return rounded_laplace(dim)
-
-    def mixing(self, dim: int) -> float:
-        return 1.0
-
-    def variance(self, dim: int) -> float:
-        return 2.0
-
-    def tail(self, reach: float, dim: int) -> float:
-        return math.exp(-reach)
-
-    def joint_tail(self, reach: float, dim: int) -> float:
-        return -math.expm1(dim * math.log1p(-min(self.tail(reach, dim), 1 - 1e-16)))
+    def sums(self, rows: Iterable[Floats]) -> LaplaceSums | None:
+        """The law of combinations, from the rows of matrices, where more than that is known."""
+        return None
 
 
-class EuclideanNorm(Law):
-    """Density ∝ exp(−‖z‖₂): purely s-private for ℓ₂ sensitivity s.
-
-    z = ‖g'‖·g with g' in R^{d+1} and g in R^d standard normal.
-    """
-
-    name = "euclidean-norm"
-    elliptic = True
-    sensitivity_norm = 2.0
-    marginal = "normal"
-
-    def sample(self, dim: int) -> Integers:
-        from muhat.noise import rounded_euclidean
-
-        return rounded_euclidean(dim)
-
-    def mixing(self, dim: int) -> float:
-        return dim + 1.0
-
-    def variance(self, dim: int) -> float:
-        return dim + 1.0
-
-    def tail(self, reach: float, dim: int) -> float:
-        return self._mean_over_radius(lambda r: _normal_tail(reach / r), dim)
-
-    def joint_tail(self, reach: float, dim: int) -> float:
-        # Given ‖g'‖ the coordinates are normal, so Šidák's inequality holds inside the mean.
-        return self._mean_over_radius(
-            lambda r: -np.expm1(dim * np.log1p(-np.minimum(_normal_tail(reach / r), 1 - 1e-16))),
-            dim,
-        )
-
-    @staticmethod
-    def _mean_over_radius(function: Any, dim: int) -> float:
-        """E[function(‖g'‖)] by the trapezoidal rule in ln‖g'‖, where the integrand is smooth."""
-        from scipy.special import gammaln
-
-        k = dim + 1.0
-        spread = 14 / math.sqrt(2 * k) + 30 / k
-        y = np.linspace(-spread, min(spread, 14 / math.sqrt(2 * k) + 2), 4001) + math.log(k) / 2
-        log_density = (1 - k / 2) * math.log(2) - gammaln(k / 2) + k * y - np.exp(2 * y) / 2
-        weights = np.exp(log_density) * (y[1] - y[0])
-        return float(np.sum(weights * function(np.exp(y))))
+class IndependentFamily(ScaleFamily, IndependentLaw):
+    """Noise of any scale for numbers that are asked for one at a time."""
 
 
-class MaximumNorm(Law):
-    """Density ∝ exp(−‖z‖_∞): purely s-private for ℓ_∞ sensitivity s.
-
-    z = G·u with G ~ Gamma(d + 1) and u uniform on [−1, 1]^d.
-    """
-
-    name = "maximum-norm"
-    sensitivity_norm = math.inf
-    marginal = "uniform"
-
-    def sample(self, dim: int) -> Integers:
-        from muhat.noise import rounded_maximum
-
-        return rounded_maximum(dim)
-
-    def mixing(self, dim: int) -> float:
-        return (dim + 1.0) * (dim + 2.0)
-
-    def variance(self, dim: int) -> float:
-        return (dim + 1.0) * (dim + 2.0) / 3
-
-    def tail(self, reach: float, dim: int) -> float:
-        # P(G·|u| > t) = P(G > t) − t·E[1/G; G > t], and E[1/G; G > t] = P(Gamma(d) > t)/d.
-        from scipy.special import gammaincc
-
-        return float(gammaincc(dim + 1, reach) - reach / dim * gammaincc(dim, reach))
-
-    def joint_tail(self, reach: float, dim: int) -> float:
-        # ‖z‖_∞ has the law Gamma(d).
-        from scipy.special import gammaincc
-
-        return float(gammaincc(dim, reach))
-
-
-class DiamondNorm(Shape):
-    """Density ∝ exp(−max_j(|s_j| + |c_j|)) of z = (s, c): the cube's noise, turned in pairs.
-
-    s = (z − z')/2 and c = (z + z')/2 with (z, z') of the cube's law, since max(|s + c|, |s − c|) =
-    |s| + |c|. So s_j is G times a triangular variable on [−1, 1], G ~ Gamma(d + 1).
-    """
-
-    name = "diamond-norm"
-    # Of √½·(s ± c), where the error of a mean is largest; that is z itself.
-    marginal = "uniform"
-
-    def mixing(self, dim: int) -> float:
-        return (dim + 1.0) * (dim + 2.0) / 2
-
-    def variance(self, dim: int) -> float:
-        return (dim + 1.0) * (dim + 2.0) / 6
-
-    def tail(self, reach: float, dim: int) -> float:
-        # E[(1 − t/G)²; G > t], and E[G^−k; G > t] = P(Gamma(d + 1 − k) > t)·(d − k)!/d!.
-        from scipy.special import gammaincc
-
-        whole, once, twice = (float(gammaincc(dim + 1 - k, reach)) for k in range(3))
-        return whole - 2 * reach * once / dim + reach**2 * twice / (dim * (dim - 1))
-
-    def joint_tail(self, reach: float, dim: int) -> float:
-        # |s_j| ≤ ‖z‖_∞, whose law is Gamma(d).
-        from scipy.special import gammaincc
-
-        return min(float(gammaincc(dim, reach)), dim * self.tail(reach, dim))
-
-
-LAWS: dict[str, Law] = {
-    law.name: law for law in (Normal(), Laplace(), EuclideanNorm(), MaximumNorm())
-}
-"""What can be sampled."""
-
-SHAPES: dict[str, Shape] = {**LAWS, "diamond-norm": DiamondNorm()}
-"""All that a release may say of its noise."""
-
-
-def absolute_moment(p: float) -> float:
-    """m_p = (E|N(0,1)|^p)^{1/p} = √2·(Γ((p+1)/2)/√π)^{1/p}; 1 at p = 2."""
-    return math.sqrt(2) * math.exp((math.lgamma((p + 1) / 2) - math.log(math.pi) / 2) / p)
+def in_units(reach: Floats, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+    """t and b with P(|first·z₁ + second·z₂| > reach) = P(|z₁ + b·z₂| > t), 0 ≤ b ≤ 1."""
+    sizes = np.abs(first), np.abs(second)
+    a, b = np.maximum(*sizes), np.minimum(*sizes)
+    unit = np.where(a > 0, a, 1.0)
+    with np.errstate(over="ignore"):
+        # No farther than any float's tail.
+        return np.minimum(np.maximum(reach, 0.0) / unit, 1e12), b / unit
 
 
 @functools.lru_cache(maxsize=1024)
-def _quantile(name: str, confidence: float, dim: int, joint: bool) -> float:
-    """Solved once for every law, level and dimension: a page of intervals asks for it often."""
+def reach_of(law: Shape, excess: float, dim: int, joint: bool) -> float:
+    """What z exceeds with this probability: solved once for every law, level and dimension."""
     from scipy.optimize import brentq
 
-    tail = SHAPES[name].joint_tail if joint else SHAPES[name].tail
-    excess = 1 - confidence
+    tail = law.joint_tail if joint else law.tail
     high = 1.0
     while tail(high, dim) > excess:
         high *= 2
     root = brentq(lambda reach: tail(reach, dim) - excess, 0.0, high, xtol=1e-14, rtol=1e-13)
     return float(root) * (1 + 1e-10)
-
-
-def _normal_tail(reach: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(|N(0,1)| > reach)."""
-    from scipy.special import erfc
-
-    return np.asarray(erfc(reach / math.sqrt(2)), np.float64)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise.error import root_mean_square
-from muhat.noise.law import SHAPES, Shape
+from muhat.noise.law import Shape
 
 LARGEST_COVARIANCE = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(Plain):
     """The noise F·z on a released vector, z of a unit law in R^rows.
 
     `scales`, of shape (d,), are the lengths of F's rows; `factor` is F, of shape (d, rows), or
@@ -58,26 +58,6 @@ class Spread:
     def half_widths(self, confidence: float, *, joint: bool) -> Floats:
         """Half the length of a symmetric interval a coordinate, of shape (d,)."""
         return self.scales * self.law.quantile(confidence, self.rows, joint=joint)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The spread as JSON."""
-        return {
-            "law": self.law.name,
-            "rows": self.rows,
-            "scales": self.scales.tolist(),
-            "factor": None if self.factor is None else self.factor.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Spread:
-        """The spread that `to_dict` described."""
-        factor = fields["factor"]
-        return cls(
-            SHAPES[fields["law"]],
-            int(fields["rows"]),
-            np.array(fields["scales"], np.float64),
-            None if factor is None else np.array(factor, np.float64),
-        )
 
 
 def check_covariance_size(dim: int) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.noise.spread import check_covariance_size
 from muhat.noise.student import quantile
 
 
 @dataclass(frozen=True, eq=False)
-class StudentSpread:
+class StudentSpread(Plain):
     """Independent noise s_j·t₃/√3 with s_j at most `scales`, of shape (d,): a public bound.
 
     The scale itself depends on the secret number of records and is never told.
@@ -36,12 +36,3 @@ class StudentSpread:
         """Half the length of an interval that covers at least so often, of shape (d,)."""
         level = confidence ** (1 / len(self.scales)) if joint else confidence
         return self.scales * quantile(level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The spread as JSON."""
-        return {"scales": self.scales.tolist()}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> StudentSpread:
-        """The spread that `to_dict` described."""
-        return cls(np.array(fields["scales"], np.float64))

@@ -6,11 +6,9 @@ from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.shortcuts import count, mean, sum
 from muhat.planning.targeting import privacy_for
-from muhat.planning.unbounded import UnboundedPlan
 
 __all__ = [
     "Plan",
-    "UnboundedPlan",
     "count",
     "mean",
     "plan_count",

@@ -12,23 +12,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.domains.hull import nearest_in_hull
 from muhat.domains.lattice import BoxLattice
 from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
-from muhat.release.fields import CONFIDENCE
+from muhat.release.answer import CONFIDENCE
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
 
 if TYPE_CHECKING:
-    from muhat.planning.plan import Plan
+    from muhat.planning.sums import NoisySums
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """What a release says of the data; the names are those of its fields."""
+class Estimate:
+    """What is read off noisy sums; the names are those of an answer's fields."""
 
     value: Floats
     noise: Spread | Ratio
@@ -36,18 +35,18 @@ class Answer:
     squares: Squares | None = None
 
 
-def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
-    """The value and its spread, from the noisy rows of the plan's query."""
+def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
+    """The value and its spread, from the noisy rows of its query."""
     query = plan.recipe.query
     counts = noisy[query.sum_rows + len(query.squares) :] if isinstance(query, ColumnsQuery) else []
     squares = _squares(plan, noisy)
     if plan.is_ratio:
         ratio = _ratio(plan, noisy[: query.sum_rows], counts or noisy[-1:])
         number = Recorded(ratio.count, ratio.count_error)
-        return Answer(_mean(plan, ratio), ratio, number, squares)
+        return Estimate(_mean(plan, ratio), ratio, number, squares)
     assert plan.spread is not None
     if plan.domain is None:
-        return Answer(np.array([float(noisy[0])]), plan.spread)
+        return Estimate(np.array([float(noisy[0])]), plan.spread)
     recorded = _recorded(plan, counts) if counts else None
     counted = query.count_multiplier is not None
     totals = noisy[: query.sum_rows]
@@ -60,20 +59,20 @@ def answer(plan: Plan, noisy: list[Fraction]) -> Answer:
         # Exact up to the last step: a centre far from 0 must not swallow the digits.
         places = zip(box.center_units, box.grid, totals, strict=True)
         exact = [centers * units * step + total for units, step, total in places]
-        return Answer(np.array([float(x) for x in exact]), plan.spread, recorded, squares)
+        return Estimate(np.array([float(x) for x in exact]), plan.spread, recorded, squares)
     assert plan.recipe.center is not None
     middle = float(centers) * plan.recipe.center
-    return Answer(middle + plan.recipe.to_domain(totals), plan.spread, None, squares)
+    return Estimate(middle + plan.recipe.to_domain(totals), plan.spread, None, squares)
 
 
-def _box(plan: Plan) -> BoxLattice | None:
+def _box(plan: NoisySums) -> BoxLattice | None:
     query = plan.recipe.query
     if isinstance(query, ColumnsQuery):
         return query.box
     return query.lattice if isinstance(query.lattice, BoxLattice) else None
 
 
-def _centers(plan: Plan, count: Fraction) -> Fraction:
+def _centers(plan: NoisySums, count: Fraction) -> Fraction:
     """How many times the centre belongs to the answer: sums are measured from it."""
     if plan.statistic == "mean":
         return Fraction(1)
@@ -82,7 +81,7 @@ def _centers(plan: Plan, count: Fraction) -> Fraction:
     return count if plan.n is None else Fraction(plan.n)
 
 
-def _ratio(plan: Plan, sums: list[Fraction], counts: list[Fraction]) -> Ratio:
+def _ratio(plan: NoisySums, sums: list[Fraction], counts: list[Fraction]) -> Ratio:
     """The noisy sums and what they are divided by."""
     assert plan.domain is not None
     recipe, middle = plan.recipe, plan.domain.center
@@ -99,20 +98,20 @@ def _ratio(plan: Plan, sums: list[Fraction], counts: list[Fraction]) -> Ratio:
     )
 
 
-def _mean(plan: Plan, ratio: Ratio) -> Floats:
+def _mean(plan: NoisySums, ratio: Ratio) -> Floats:
     """The noisy sum divided by the noisy count, within the domain.
 
     Not a number where values may be missing and the noisy count cannot be told from none at all.
     """
     assert plan.domain is not None
     inside = np.clip(ratio.offset, -1e150, 1e150)
-    value = nearest_in_hull(plan.domain, plan.domain.center + inside)
+    value = plan.domain.nearest_in_hull(plan.domain.center + inside)
     if plan.missing == "drop":
         return np.where(ratio.is_empty(CONFIDENCE), np.nan, value)
     return value
 
 
-def _squares(plan: Plan, noisy: list[Fraction]) -> Squares | None:
+def _squares(plan: NoisySums, noisy: list[Fraction]) -> Squares | None:
     """The noisy sums of squares, and the frame that they are measured in."""
     recipe, query = plan.recipe, plan.recipe.query
     spread = recipe.square_spread
@@ -131,7 +130,7 @@ def _squares(plan: Plan, noisy: list[Fraction]) -> Squares | None:
     return Squares(totals, spread, recipe.center, radius, float(query.base))
 
 
-def _recorded(plan: Plan, counts: list[Fraction]) -> Recorded:
+def _recorded(plan: NoisySums, counts: list[Fraction]) -> Recorded:
     """The numbers of recorded values beside a sum."""
     recipe = plan.recipe
     errors = recipe.row_scales[-len(counts) :] * np.sqrt(recipe.law.variance(recipe.noise_rows))

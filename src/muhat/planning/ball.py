@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muhat.domains.blocks import Block
 from muhat.domains.lattice import BallLattice
 from muhat.mechanisms.sums.ball_squares import ball_recipe
-from muhat.mechanisms.sums.block import Block
 from muhat.mechanisms.sums.joint import bounded_share
 from muhat.mechanisms.sums.recipe import Recipe
 
@@ -44,7 +44,7 @@ def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -
     With a `share` of the squared budget for the sums, the number of records has the rest.
     """
     wanted = task.population is not False and (task.population or task.contributions == 1)
-    if not wanted or (task.statistic == "sum" and task.n is None):
+    if not wanted or (task.statistic == "sum" and task.is_secret):
         return {}
     known = [name for name in names if name in LAWS_BY_NAME]
     if not task.population:
@@ -57,7 +57,7 @@ def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -
             name if share is None else "joint",
             LAWS_BY_NAME[name],
             block,
-            task.protection(pure=name != "gaussian"),
+            task.protection,
             count_share=0.0 if share is None else 1 - bounded_share(share),
             each=bool(task.population),
         )

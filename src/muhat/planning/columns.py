@@ -21,7 +21,6 @@ from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.columns import columns_recipe
 from muhat.mechanisms.sums.joint import share_for_mean
-from muhat.mechanisms.sums.laplace import best_scales
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.planning.ball import squared_block
 
@@ -37,9 +36,9 @@ LOPSIDED = 1 - 2.0**-30
 
 def releases_columns(task: Task) -> bool:
     """Whether more than the sums of a box is released: counts, or squares if they are wanted."""
-    if not isinstance(task.domain, Box) or task.clip is not None:
+    if not task.domain.by_column or task.clip is not None:
         return False
-    secret_mean = task.statistic == "mean" and task.n is None
+    secret_mean = task.statistic == "mean" and task.is_secret
     return secret_mean or task.missing == "drop" or task.population is not False
 
 
@@ -48,14 +47,14 @@ def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
     recipes = {}
     for name in LAWS_BY_NAME.keys() & set(names):
         lattice = _lattice(task, name)
-        secret_mean = task.statistic == "mean" and task.n is None
+        secret_mean = task.statistic == "mean" and task.is_secret
         if secret_mean or lattice.squares or lattice.counts:
             recipes[name] = _recipe(task, name, lattice)
     return {name: recipes[name] for name in names if name in recipes}
 
 
 def _recipe(task: Task, name: str, lattice: ColumnsLattice) -> Recipe:
-    secret_mean = task.statistic == "mean" and task.n is None
+    secret_mean = task.statistic == "mean" and task.is_secret
     share = 0.0
     if secret_mean and not lattice.counts:
         share = 1 - share_for_mean(task.body, task.p, task.weights)
@@ -64,9 +63,9 @@ def _recipe(task: Task, name: str, lattice: ColumnsLattice) -> Recipe:
         LAWS_BY_NAME[name],
         lattice,
         _axes(task, name, lattice.box),
-        task.protection(pure=name != "gaussian"),
+        task.protection,
         count_share=share,
-        from_zero=task.statistic == "sum" and task.n is None,
+        from_zero=task.statistic == "sum" and task.is_secret,
     )
 
 
@@ -83,12 +82,12 @@ def _lattice(task: Task, name: str) -> ColumnsLattice:
 
 
 def _has_squares(task: Task, name: str, box: BoxLattice) -> bool:
-    if task.population is False or (task.statistic == "sum" and task.n is None):
+    if task.population is False or (task.statistic == "sum" and task.is_secret):
         return False
     if task.population:
         return True
     middle = all(e >= 2 * m * LOPSIDED for e, m in zip(box.extent, box.reach, strict=True))
-    independent = name == "gaussian" or (name == "laplace" and task.n is not None)
+    independent = name == "gaussian" or (name == "laplace" and not task.is_secret)
     return middle and independent and task.contributions == 1
 
 
@@ -97,14 +96,14 @@ def _axes(task: Task, name: str, box: BoxLattice) -> Vector:
     halves = np.array(
         [float(extent * step) / 2 for extent, step in zip(box.extent, box.grid, strict=True)]
     )
-    if task.statistic == "sum" and task.n is None:
+    if task.statistic == "sum" and task.is_secret:
         ends = np.abs([task.domain.bounding_box])[0]
         halves = ends.max(axis=0)
     if name == "box-norm":
         return halves
-    if name == "laplace":
-        return best_scales(halves, task.p, task.weights)
     around = Box(-halves, halves)
+    if name == "laplace":
+        return around.laplace_scales(task.p, task.weights)
     return smallest_ellipsoid(around, task.p, "shifted", weights=task.weights).scales
 
 
@@ -112,7 +111,7 @@ def check_population(task: Task) -> None:
     """Refuse squares that would be of no use."""
     if not task.population:
         return
-    in_box = isinstance(task.domain, Box) and task.clip is None
+    in_box = task.domain.by_column and task.clip is None
     if not in_box and squared_block(task) is None:
         raise InvalidInput(
             given("population", True),
@@ -126,7 +125,7 @@ def check_population(task: Task) -> None:
             ": records of one person are not independent draws, so the sampling error is not "
             "known.",
         )
-    if task.statistic == "sum" and task.n is None:
+    if task.statistic == "sum" and task.is_secret:
         raise InvalidInput(
             "a sum with a secret n has no population interval: leave ",
             Parameter("population"),

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn
-
-from numpy.typing import ArrayLike
+from typing import NoReturn
 
 from muhat import _check
 from muhat._arrays import Floats
 from muhat._words import APPROXIMATE, BOX, Parameter, Part, example_of_reals, given, rows
 from muhat.bounds.trilemma import trilemma
-from muhat.domains.reals import Reals
 from muhat.errors import Impossible, InvalidInput
+from muhat.mechanisms.learning.names import CLIPPED, SYMMETRIC
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.recorded_number import FAILURE, RecordedNumber
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
+from muhat.planning.low_bias_mean import LowBiasMean
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
-from muhat.planning.low_bias_plan import LowBiasPlan
 from muhat.planning.low_bias_recorded import RecordedMean
-from muhat.planning.low_bias_wish import Wish, checked_wish, largest_biases
-from muhat.planning.reals_rule import missing_line
+from muhat.planning.low_bias_wish import Wish
+from muhat.planning.missing import missing_line
+from muhat.planning.terms import Terms
 from muhat.privacy import Privacy
+from muhat.statistics.reals import LowBias
 
 INTERVAL = "the middle of that interval"
 """What a missing value counts as, unless it is left out."""
@@ -35,120 +33,71 @@ DRAWN = (
 )
 """What is said where missing values are left out."""
 
-CLIPPED = ("clipped-laplace", "clipped-normal")
-SYMMETRIC = ("symmetric", "karwa-vadhan")
-LOW_BIAS_MECHANISMS = (*CLIPPED, *SYMMETRIC)
 
+def low_bias_mean(asked: LowBias, terms: Terms) -> LowBiasMean:
+    """The mean of records in Reals with the least error whose bias is as small as was asked.
 
-def plan_low_bias_mean(
-    domain: Reals,
-    *,
-    n: int,
-    privacy: Privacy,
-    weights: ArrayLike | Mapping[str, float] | None,
-    contributions: int,
-    missing: str,
-    mechanism: str | None,
-    max_bias: ArrayLike | None,
-    max_error: float | None,
-    moment: Any,
-    symmetric: bool,
-    unbiased: bool,
-    insist: bool,
-) -> LowBiasPlan:
-    """Plan a mean of records in Reals whose bias is bounded.
-
-    Of the mechanisms with a bias of at most `max_bias` the one with the least predicted error is
-    taken, and the others become its alternatives; without `max_bias` the bias is chosen too.
+    The other mechanisms become its alternatives; if no bias was given it is chosen too.
     """
-    if missing == "drop":
-        options: dict[str, Any] = {
-            "weights": weights,
-            "contributions": contributions,
-            "mechanism": mechanism,
-            "max_bias": max_bias,
-            "moment": moment,
-            "symmetric": symmetric,
-            "unbiased": unbiased,
-        }
-        return _of_recorded(domain, n, privacy, options, max_error=max_error, insist=insist)
-    bias = None if max_bias is None else largest_biases(max_bias, domain.dim)
-    symmetric = symmetric or mechanism == "symmetric"
-    unbiased = unbiased or (bias is not None and not bias.any())
-    if unbiased:
-        _refuse_without_bias(privacy, mechanism, symmetric=symmetric)
-        bias = None
-    wish = checked_wish(domain, n, privacy, weights, contributions, moment)
-    if max_error is not None:
-        max_error = _check.positive("max_error", max_error)
-        _refuse_an_unreachable_error(wish, bias, max_error, symmetric=symmetric)
-    ranked = _ranked(wish, bias, mechanism, symmetric=symmetric, insist=insist)
-    best = ranked[0]
-    plan = LowBiasPlan(
-        domain=domain,
-        n=wish.n,
-        privacy=privacy,
-        weights=wish.weights,
-        contributions=wish.contributions,
+    if asked.missing == "drop":
+        return _of_recorded(asked, terms)
+    if asked.unbiased:
+        _refuse_without_bias(terms.privacy, asked.mechanism, symmetric=asked.symmetric)
+    wish = Wish(asked, terms)
+    if asked.max_error is not None:
+        _refuse_an_unreachable_error(wish, asked.max_error)
+    best, *others = _ranked(wish)
+    mean = LowBiasMean(
+        terms=terms,
+        domain=asked.domain,
+        weights=asked.weights,
         moment=wish.moment,
         method=best,
-        assumptions=_assumptions(wish, best, missing),
-        missing=missing,
-        alternatives=tuple(map(Alternative.of, ranked[1:])),
+        premises=_premises(wish, best),
+        missing=asked.missing,
+        others=tuple(map(Alternative.of, others)),
         curve=wish.reached,
     )
-    if max_error is not None and plan.rmse > max_error:
+    if asked.max_error is not None and mean.rmse > asked.max_error:
         raise InvalidInput(
-            f"max_error = {max_error:g} is not reached: the best plan here has a root mean square "
-            f"error of up to {plan.rmse:.4g}. Allow more bias or error, or spend more."
+            f"max_error = {asked.max_error:g} is not reached: the best plan here has a root mean "
+            f"square error of up to {mean.rmse:.4g}. Allow more bias or error, or spend more."
             + _width_hint(best)
         )
-    return plan
+    return mean
 
 
-def _of_recorded(
-    domain: Reals,
-    n: int,
-    privacy: Privacy,
-    options: dict[str, Any],
-    *,
-    max_error: float | None,
-    insist: bool,
-) -> LowBiasPlan:
-    """Count the complete records first; the plan for all n is the one if nothing is missing."""
-    contributions = _check.count("contributions", options["contributions"])
-    number = RecordedNumber.of(privacy, _check.count("n", n), contributions)
+def _of_recorded(asked: LowBias, terms: Terms) -> LowBiasMean:
+    """Count the complete records first; the mean of all n is the one if nothing is missing."""
+    n = terms.n
+    assert n is not None
+    number = RecordedNumber.of(terms.privacy, n, terms.contributions)
+    declared = replace(asked, missing="none")
 
-    def plan_for(records: int, **more: Any) -> LowBiasPlan:
-        return plan_low_bias_mean(
-            domain, n=records, privacy=number.rest, missing="none", **options, **more
-        )
+    def mean_of(records: int, wanted: LowBias) -> LowBiasMean:
+        return low_bias_mean(wanted, replace(terms, privacy=number.rest, n=records))
 
     def method_for(records: int) -> LowBiasMethod:
-        # No warning may speak of how many records there are.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return plan_for(records, max_error=None, insist=insist).method
+        return mean_of(records, replace(declared, max_error=None)).method
 
-    complete = plan_for(n, max_error=max_error, insist=insist)
-    lines = list(complete.assumptions)
-    symmetric = complete.method.assumes_symmetry
-    bias = _largest(complete.method)
-    lines[0] = bias_line(
+    complete = mean_of(n, declared)
+    first = bias_line(
         complete.moment,
-        bias,
-        symmetric=symmetric,
+        _largest(complete.method),
+        symmetric=complete.method.assumes_symmetry,
         records="complete records",
         proviso=" if nothing is missing",
     )
-    declared = lines.index(missing_line("none", domain.dim, INTERVAL))
-    lines[declared] = missing_line("drop", domain.dim, INTERVAL)
+    rules = {
+        missing_line("none", asked.domain.dim, INTERVAL): missing_line("drop", asked.domain.dim, "")
+    }
+    lines = [rules.get(line, line) for line in complete.premises[1:]]
     return replace(
         complete,
-        privacy=privacy,
-        method=RecordedMean(complete.method, number, privacy, method_for),
+        terms=terms,
+        method=RecordedMean(complete.method, number, terms.privacy, method_for),
         missing="drop",
-        assumptions=(*lines, DRAWN),
+        premises=(first, *lines, DRAWN),
     )
 
 
@@ -225,11 +174,10 @@ def _refuse_without_bias(privacy: Privacy, mechanism: str | None, *, symmetric: 
         )
 
 
-def _refuse_an_unreachable_error(
-    wish: Wish, limits: Floats | None, error: float, *, symmetric: bool
-) -> None:
+def _refuse_an_unreachable_error(wish: Wish, error: float) -> None:
     """The bounds speak of mechanisms whose bias is small without symmetry too."""
-    if wish.domain.dim > 1 or limits is None or symmetric:
+    limits = wish.asked.limits
+    if wish.domain.dim > 1 or limits is None or wish.asked.symmetric:
         return
     assumed, bias = class_of(wish.domain, wish.moment), float(limits[0])
     least = trilemma(wish.n, bias=bias, privacy=wish.privacy, **assumed)
@@ -243,20 +191,14 @@ def _refuse_an_unreachable_error(
         )
 
 
-def _ranked(
-    wish: Wish,
-    bias: Floats | None,
-    mechanism: str | None,
-    *,
-    symmetric: bool,
-    insist: bool,
-) -> list[LowBiasMethod]:
+def _ranked(wish: Wish) -> list[LowBiasMethod]:
     """The methods that compete, by their errors; those that do not come last."""
+    bias, mechanism, insist = wish.asked.limits, wish.asked.mechanism, wish.asked.insist
     if mechanism is not None:
-        clipped = [CLIPPED[0] if pure else CLIPPED[1] for pure in wish.kinds]
+        clipped = [CLIPPED[kind] for kind in wish.kinds]
         _check.one_of(WITH_A_MOMENT, mechanism, [*clipped, *SYMMETRIC])
     assumed = None
-    if mechanism in SYMMETRIC or (symmetric and mechanism is None):
+    if mechanism in SYMMETRIC or (wish.asked.symmetric and mechanism is None):
         assumed = wish.symmetric(offset=mechanism != "karwa-vadhan")
     others: list[LowBiasMethod] = []
     if mechanism not in SYMMETRIC:
@@ -330,15 +272,12 @@ def _refuse_too_few(method: SymmetricMethod, n: int, insist: bool) -> None:
     )
 
 
-def _assumptions(wish: Wish, method: LowBiasMethod, missing: str) -> tuple[str, ...]:
-    records = "one record" if wish.contributions == 1 else f"{wish.contributions} records"
+def _premises(wish: Wish, method: LowBiasMethod) -> tuple[str, ...]:
+    """What bias and errors rest on; the bias first."""
     lines = [
         bias_line(wish.moment, _largest(method), symmetric=method.assumes_symmetry),
         "errors and intervals are about the records clipped to an interval",
-        missing_line(missing, wish.domain.dim, INTERVAL),
-        f"n = {wish.n} is public",
-        f"a person contributes at most {records}",
-        "the moment, the magnitude and the bias were chosen without looking at the data",
+        missing_line(wish.asked.missing, wish.domain.dim, INTERVAL),
     ]
     if isinstance(method, SymmetricMethod):
         lines.insert(1, "rows are split by their number, which no record decides")

@@ -1,32 +1,29 @@
-"""What is asked of a mean of bounded bias, checked, and the mechanisms that could do it."""
+"""What is asked of a mean of bounded bias, and the mechanisms that could do it."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
-from muhat import _check
 from muhat._arrays import Floats
-from muhat._words import APPROXIMATE, Parameter
+from muhat._words import APPROXIMATE
 from muhat.domains.reals import Reals
-from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_means import PaddedMeans
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.planning.caution import warn_of_large_delta
+from muhat.noise.kinds import NoiseKind
 from muhat.planning.low_bias_method import Alternative
 from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.privacy import Neighbors, Privacy
+from muhat.planning.terms import Terms, UnderTerms
+from muhat.statistics.reals import LowBias
 
 BIASES = (1e-5, 0.5, 7)
 """Biases that are tried first, in scales: the least, the largest, and how many."""
@@ -43,20 +40,37 @@ GOLDEN = (3 - math.sqrt(5)) / 2
 Maker = Callable[[Floats], PaddedMean | None]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Wish:
-    """What was asked for, checked."""
+@dataclass(frozen=True, eq=False)
+class Wish(UnderTerms):
+    """What was asked for, under which terms."""
 
-    domain: Reals
-    n: int
-    privacy: Privacy
-    weights: Floats
-    contributions: int
-    moment: Moment
+    asked: LowBias
+    terms: Terms
 
     @property
-    def kinds(self) -> tuple[bool, ...]:
-        """The kinds of noise that compete: True is pure, False is normal."""
+    def domain(self) -> Reals:
+        """Where records are looked for."""
+        return self.asked.domain
+
+    @property
+    def weights(self) -> Floats:
+        """What errors are multiplied by."""
+        return self.asked.weights
+
+    @cached_property
+    def n(self) -> int:
+        """The public number of records."""
+        assert self.terms.n is not None
+        return self.terms.n
+
+    @cached_property
+    def moment(self) -> Moment:
+        """What is assumed."""
+        return self.asked.assumed
+
+    @property
+    def kinds(self) -> tuple[NoiseKind, ...]:
+        """The kinds of noise that compete."""
         return kinds_of_noise(self.privacy, self.domain.dim)
 
     @cached_property
@@ -64,12 +78,9 @@ class Wish:
         """What makes clipped means of given biases, of shape (d,), or None if it cannot."""
         magnitude = self.domain.magnitude
         makers: list[Maker] = []
-        for pure in self.kinds if magnitude is not None else ():
-            protection = Protection.of(
-                self.privacy, Neighbors.SUBSTITUTE, self.contributions, pure=pure
-            )
+        for kind in self.kinds if magnitude is not None else ():
             assert magnitude is not None
-            sharing = Sharing(magnitude, self.weights, self.n, protection)
+            sharing = Sharing(magnitude, self.weights, self.n, self.terms.protection, kind)
             means = PaddedMeans(sharing, self.moment)
             makers += [means.wide, means.located]
         return makers
@@ -117,7 +128,7 @@ class Wish:
             self.moment.scales,
             self.weights,
             offset=offset,
-            contributions=self.contributions,
+            contributions=self.terms.contributions,
         )
 
     def reached(self, bias: float) -> Alternative | None:
@@ -159,71 +170,3 @@ def _least(parts: Floats, attempt: Callable[[float], PaddedMean | None]) -> Padd
         else:
             low = probe
     return chosen
-
-
-def checked_wish(
-    domain: Reals, n: int, privacy: Privacy, weights: Any, contributions: int, moment: Any
-) -> Wish:
-    """The wish that the arguments stand for, or InvalidInput."""
-    n = _check.count("n", n)
-    warn_of_large_delta(privacy, n, stacklevel=5)
-    if isinstance(weights, Mapping):
-        raise InvalidInput(
-            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
-        )
-    return Wish(
-        domain=domain,
-        n=n,
-        privacy=privacy,
-        weights=np.ones(domain.dim) if weights is None else weight_vector(weights, domain.dim),
-        contributions=_check.count("contributions", contributions),
-        moment=_moment(moment, domain.dim),
-    )
-
-
-def largest_biases(max_bias: Any, dim: int) -> Floats:
-    """The most bias of every column, of shape (d,): one number, or one a column; or all are 0."""
-    if isinstance(max_bias, Mapping):
-        raise InvalidInput(Parameter("max_bias"), _UNNAMED)
-    listed = isinstance(max_bias, list | tuple) or getattr(max_bias, "ndim", 0) == 1
-    sizes = list(max_bias) if listed else [max_bias] * dim
-    if len(sizes) != dim:
-        rule = f"must be a number, or one for each of the {dim} columns"
-        raise InvalidInput(rule, parameter="max_bias")
-    limits = np.array([_check.real("max_bias", size) for size in sizes])
-    if (limits < 0).any():
-        least = f"{limits.min():g}"
-        raise InvalidInput("must not be negative", parameter="max_bias", value=least)
-    if limits.any() and not limits.all():
-        raise InvalidInput("must be above 0 in every column, or 0 in all", parameter="max_bias")
-    return limits
-
-
-_UNNAMED = (
-    " has column names, and a plan in Reals has none: give a list, one a column, or name the "
-    "columns of the data, mh.mean(data, columns=[...], ...)."
-)
-
-
-def _moment(moment: Any, dim: int) -> Moment:
-    """(λ, ψ) with one ψ, or one a column."""
-    if isinstance(moment, tuple | list) and any(isinstance(each, Mapping) for each in moment):
-        raise InvalidInput(Parameter("moment"), _UNNAMED)
-    try:
-        order, scales = moment
-        wide = np.broadcast_to(np.asarray(scales, np.float64), (dim,)).copy()
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            "must say what is assumed of the records' distribution: (λ, ψ) with "
-            "E|X − μ|^λ ≤ ψ^λ, for instance ",
-            Parameter("moment", "moment=(2, 1.0)", "--moment 2,1"),
-            " for a standard deviation of at most 1",
-            Parameter("moment", "; ψ may be a list, one a column", ""),
-            parameter="moment",
-        ) from None
-    order = _check.real("moment order λ", order)
-    if not 1 < order <= 1000:
-        raise InvalidInput(f"the moment order λ must be above 1 and at most 1000; got {order:g}.")
-    for scale in wide:
-        _check.positive("moment scale ψ", scale)
-    return Moment(order, wide)

@@ -8,7 +8,8 @@ one. Under zCDP and Gaussian privacy ε/μ is hardly more than 1 unless the prom
 
 from __future__ import annotations
 
-from muhat.privacy import Privacy, as_typed, gaussian_mu_squared, pure_within
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.privacy import Privacy
 
 LEAST_GAIN = 1.3
 """Pure noise does not win for a smaller ε/μ: √2 in one dimension, 1.35 for ℓ_∞ in two."""
@@ -17,19 +18,19 @@ WIDEST = 16
 """Nor in more than so many times (ε/μ)² dimensions: 1 for ellipsoids, 3 for boxes, most for ℓ_∞."""
 
 
-def kinds_of_noise(promise: Privacy, dim: int) -> tuple[bool, ...]:
-    """The kinds that compete for d noisy numbers: True is pure, False is normal.
+def kinds_of_noise(promise: Privacy, dim: int) -> tuple[NoiseKind, ...]:
+    """The kinds that compete for d noisy numbers.
 
     >>> from muhat.privacy import ZCDP, ApproxDP, PureDP
     >>> kinds_of_noise(PureDP(epsilon=1.0), 8), kinds_of_noise(ZCDP(rho=0.5), 8)
-    ((True,), (False,))
-    >>> kinds_of_noise(ApproxDP(epsilon=1.0, delta=1e-6), 8)
-    (False, True)
+    ((<NoiseKind.PURE: 'pure'>,), (<NoiseKind.NORMAL: 'normal'>,))
+    >>> len(kinds_of_noise(ApproxDP(epsilon=1.0, delta=1e-6), 8))
+    2
     """
     if not promise.admits_normal:
-        return (True,)
+        return (NoiseKind.PURE,)
     if not promise.admits_pure:
-        return (False,)
-    gain_squared = as_typed(pure_within(promise)) ** 2 / gaussian_mu_squared(promise)
-    competes = gain_squared >= LEAST_GAIN**2 and dim <= WIDEST * gain_squared
-    return (False, True) if competes else (False,)
+        return (NoiseKind.NORMAL,)
+    normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
+    competes = pure / normal >= LEAST_GAIN**2 and dim <= WIDEST * (pure / normal)
+    return tuple(NoiseKind) if competes else (NoiseKind.NORMAL,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,34 +13,36 @@ from muhat._text import printable
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.planning.metric import unit_of
 from muhat.release.certificate import Certificate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from muhat.planning.plan import Plan
+    from muhat.planning.sums import NoisySums
 
 INK, NOISE, BODY, BOUND = "#1f2933", "#2f6fde", "#f0a202", "#8d99a6"
 MOST_BARS = 40
 
 
-def plan_figure(plan: Plan, coordinates: Sequence[int | str] | None = None) -> Figure:
+def plan_figure(plan: NoisySums, coordinates: Sequence[int | str] | None = None) -> Figure:
     """Left: body, sphere and ellipse in two coordinates. Right: the error beside its bounds."""
     pair = _pair(plan, coordinates)
-    if plan.spread is None:
-        figure = blank_figure(6)
-        _draw_error_against_n(figure.subplots(), plan)
-    else:
-        figure = blank_figure(11)
-        left, right = figure.subplots(1, 2)
-        if pair is None:
-            _draw_noise(left, plan)
-        else:
-            _draw_shapes(left, plan, pair)
-        assert plan.certificate is not None
-        draw_certificate(right, plan.certificate, plan.mechanism, plan.alternatives)
     verdict = "" if plan.certificate is None else f"\n{plan.certificate.verdict()}"
     title = f"Private {plan.statistic}, {plan.privacy.describe()}{verdict}"
+    if plan.spread is None:
+        number = "number of recorded values" if plan.n is not None else SECRET
+        weighted, unit = unit_of(plan.weights, plan.domain)
+        label = f"{weighted}error at the worst mean{unit}"
+        return error_against_n(plan.error_if, label, title, number)
+    figure = blank_figure(11)
+    left, right = figure.subplots(1, 2)
+    if pair is None:
+        _draw_noise(left, plan)
+    else:
+        _draw_shapes(left, plan, pair)
+    assert plan.certificate is not None
+    draw_certificate(right, plan.certificate, plan.name, plan.alternatives)
     figure.suptitle(title, color=INK, fontsize="medium")
     return figure
 
@@ -54,7 +56,7 @@ def blank_figure(width: float) -> Figure:
     return Figure(figsize=(width, 4), layout="constrained")
 
 
-def _pair(plan: Plan, coordinates: Sequence[int | str] | None) -> tuple[int, int] | None:
+def _pair(plan: NoisySums, coordinates: Sequence[int | str] | None) -> tuple[int, int] | None:
     """The two coordinates to draw, by number or by name; the first two if none are chosen."""
     if coordinates is None:
         return (0, 1) if plan.domain is not None and plan.dim >= 2 else None
@@ -71,7 +73,7 @@ def _pair(plan: Plan, coordinates: Sequence[int | str] | None) -> tuple[int, int
     return int(chosen[0]), int(chosen[1])
 
 
-def _draw_shapes(axes: Any, plan: Plan, pair: tuple[int, int]) -> None:
+def _draw_shapes(axes: Any, plan: NoisySums, pair: tuple[int, int]) -> None:
     """What one record can move, the sphere that is commonly used, and our ellipse."""
     from matplotlib.patches import Ellipse, Polygon
 
@@ -123,7 +125,7 @@ def _outline(domain: Domain, pair: tuple[int, int]) -> NDArray[np.float64]:
     return np.array(points)
 
 
-def _draw_noise(axes: Any, plan: Plan) -> None:
+def _draw_noise(axes: Any, plan: NoisySums) -> None:
     """The reach of the noise on every value, relative to the domain."""
     assert plan.spread is not None
     names = [*map(_label, plan.columns or (str(index) for index in range(plan.dim)))][:MOST_BARS]
@@ -161,13 +163,22 @@ def draw_certificate(
     axes.locator_params(axis="x", nbins=4)
 
 
-def _draw_error_against_n(axes: Any, plan: Plan) -> None:
-    """The error of a ratio at the worst mean, for any number of records."""
+SECRET = "number of records (secret)"
+
+
+def error_against_n(
+    error: Callable[[int], float], label: str, title: str, number: str = SECRET
+) -> Figure:
+    """The error for any number of records, where that is secret, or of values."""
+    figure = blank_figure(6)
+    axes = figure.subplots()
     records = np.logspace(1, 7, 61)
-    axes.loglog(records, [plan.error_at(round(n)) for n in records], color=NOISE)
-    axes.set_xlabel("number of records (secret)")
-    axes.set_ylabel("error at the worst mean")
+    axes.loglog(records, [error(round(n)) for n in records], color=NOISE)
+    axes.set_xlabel(number)
+    axes.set_ylabel(label)
     axes.grid(alpha=0.3)
+    figure.suptitle(title, color=INK, fontsize="medium")
+    return figure
 
 
 def _label(name: str) -> str:

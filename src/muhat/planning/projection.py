@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from muhat.domains import Domain
-from muhat.noise.error import fixed_normals
+from muhat.noise import marginals
 from muhat.noise.spread import Spread
 
 SIMULATIONS = 2_000
@@ -30,9 +30,9 @@ def projected_error(domain: Domain, spread: Spread) -> float:
     """
     plain, _ = spread.root_mean_square(2)
     diameter = 2 * domain.farthest(np.ones(domain.dim))
-    if spread.law.marginal != "normal" or domain.dim > LARGEST_SIMULATED:
+    if not spread.law.elliptic or domain.dim > LARGEST_SIMULATED:
         return min(plain, diameter)
-    normals = fixed_normals(SIMULATIONS, spread.rows)
+    normals = marginals.NORMAL.fixed(SIMULATIONS, spread.rows)
     root = spread.factor
     noise = normals * spread.scales if root is None else normals @ root.T
     # K-norm noise of an ellipsoid is normal noise times an independent length.

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat import _check
-from muhat._words import Parameter
-from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
-from muhat.mechanisms.quantiles.quantile import QuantileRecipe
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
-from muhat.planning.quantile_plan import QuantilePlan, QuantileWork
+from muhat.planning.plan import Plan
+from muhat.planning.quantile_search import quantile_search
 from muhat.planning.run import run
-from muhat.planning.shortcuts import COUNTED, Counted, number_for
-from muhat.privacy import Neighbors, Privacy, as_typed, check_promise
-from muhat.release.quantile_display import MISSING
-from muhat.release.quantile_release import QuantileRelease
-
-if TYPE_CHECKING:
-    from muhat.data.grids import UniformGrid
-
-MOST_QUANTILES = 1000
+from muhat.planning.terms import COUNTED, Counted, Terms, number_for
+from muhat.privacy import Privacy
+from muhat.release.release import Release
+from muhat.statistics.quantiles import Quantiles
 
 
 def quantile(
@@ -42,7 +31,7 @@ def quantile(
     missing: str = "drop",
     contributions: int = 1,
     ledger: LedgerLike = None,
-) -> QuantileRelease:
+) -> Release:
     """Private quantiles of a file, a dataframe or an array, by a noisy binary search.
 
     `q` is a quantile strictly between 0 and 1, or a list of them; `lower` and `upper` are public
@@ -69,19 +58,10 @@ def quantile(
     True
     """
     account = as_ledger(ledger)
-    n = number_for(n, None, account)
-    plan = plan_quantile(
-        q,
-        lower=lower,
-        upper=upper,
-        privacy=privacy,
-        n=1 if n is COUNTED else n,
-        resolution=resolution,
-        relative=relative,
-        missing=missing,
-        contributions=contributions,
-    )
-    return run(QuantileWork(plan, count=n is COUNTED), data, columns, account)
+    asked = Quantiles.of(q, lower, upper, resolution=resolution, relative=relative, missing=missing)
+    terms = Terms.checked(privacy, number_for(n, None, account), contributions=contributions)
+    released: Release = run(Plan.of(quantile_search(asked, terms)), data, columns, account)
+    return released
 
 
 def plan_quantile(
@@ -95,7 +75,7 @@ def plan_quantile(
     relative: ArrayLike | None = None,
     missing: str = "drop",
     contributions: int = 1,
-) -> QuantilePlan:
+) -> Plan:
     """Plan private quantiles: their rank errors are known before anything is paid.
 
     The arguments are those of `quantile`. `n=None`: the number of records is secret.
@@ -105,79 +85,5 @@ def plan_quantile(
     >>> plan.rank_error(0.95).tolist()
     [31]
     """
-    check_promise(privacy)
-    assert privacy is not None
-    asked = _fractions(q)
-    grids = _grids(lower, upper, resolution, relative)
-    number = None if n is None else _check.count("n", n)
-    _check.one_of("missing", missing, tuple(MISSING))
-    neighbors = Neighbors.ADD_REMOVE if number is None else Neighbors.SUBSTITUTE
-    protection = Protection.of(privacy, neighbors, _check.count("contributions", contributions))
-    recipe = QuantileRecipe.of(
-        grids,
-        [as_typed(one) for one in (asked if isinstance(asked, tuple) else (asked,))],
-        number,
-        LAWS["laplace" if protection.pure else "normal"],
-        protection,
-        recorded=missing == "drop",
-        intervals=True,
-    )
-    return QuantilePlan(q=asked, privacy=privacy, missing=missing, recipe=recipe)
-
-
-def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:
-    """One quantile or several, each strictly between 0 and 1."""
-    given = _listed("q", q)
-    if not isinstance(given, tuple):
-        return _check.probability("q", given)
-    _check.count("the number of quantiles", len(given), most=MOST_QUANTILES)
-    return tuple(_check.probability("q", one) for one in given)
-
-
-def _grids(
-    lower: ArrayLike | None,
-    upper: ArrayLike | None,
-    resolution: ArrayLike | None,
-    relative: ArrayLike | None,
-) -> list[UniformGrid]:
-    """A grid a column, from a number or a list for each of the arguments."""
-    from muhat.data.grids import UniformGrid
-    from muhat.release.quantile_grids import RelativeGrid
-
-    if lower is None or upper is None:
-        raise InvalidInput(
-            Parameter("lower"),
-            " and ",
-            Parameter("upper"),
-            " must say between which public bounds the search runs, for instance ",
-            Parameter("lower", "lower=0, upper=1e6", "--lower 0 --upper 1e6"),
-            "; generous bounds cost little.",
-        )
-    if resolution is not None and relative is not None:
-        both = (Parameter("resolution"), " and ", Parameter("relative"))
-        raise InvalidInput(*both, " are two ways to choose a step; give one.")
-    lows, highs = _listed("lower", lower), _listed("upper", upper)
-    steps = _listed("resolution", resolution if relative is None else relative)
-    if not isinstance(lows, tuple) and not isinstance(highs, tuple):
-        lows, highs = (lows,), (highs,)
-        steps = steps if isinstance(steps, tuple) else (steps,)
-    if not isinstance(lows, tuple) or not isinstance(highs, tuple) or len(lows) != len(highs):
-        raise InvalidInput("lower and upper must be two numbers, or two lists of equal length.")
-    if steps is None or (relative is not None and not isinstance(steps, tuple)):
-        steps = (steps,) * len(lows)
-    if not lows or not isinstance(steps, tuple) or len(steps) != len(lows):
-        raise InvalidInput("lower, upper and the steps must have one number for each column.")
-    kind = UniformGrid if relative is None else RelativeGrid
-    # Searches know grids by their cells alone: the two kinds are the same to them.
-    return [cast(UniformGrid, kind.between(*each)) for each in zip(lows, highs, steps, strict=True)]
-
-
-def _listed(name: str, value: Any) -> Any:
-    """A single thing as it is, a list or an array of one axis as a tuple."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return value.item()
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        raise InvalidInput("must be a number or a list of numbers", parameter=name)
-    if isinstance(value, list | tuple | range | np.ndarray):
-        return tuple(value)
-    return value
+    asked = Quantiles.of(q, lower, upper, resolution=resolution, relative=relative, missing=missing)
+    return Plan.of(quantile_search(asked, Terms.checked(privacy, n, contributions=contributions)))

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat import _check, workloads
 from muhat._words import SUBSTITUTE, Parameter
 from muhat.domains.norms import p_norm
-from muhat.ellipsoids.finite import check_tolerance
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe, needs_normal_noise
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.law import IndependentFamily
+from muhat.noise.laws import independent_law
+from muhat.planning.linear_answers import LinearAnswers
 from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.planning.query_plan import QueryPlan
-from muhat.privacy import Neighbors, Privacy, check_promise
-from muhat.release.query_table import Attributes
+from muhat.planning.plan import Plan
+from muhat.planning.terms import COUNTED, Terms
+from muhat.privacy import Neighbors, Privacy
+from muhat.statistics.queries import LinearQueries
 from muhat.workloads import Workload
 from muhat.workloads.absent import factorize_with_absent
+from muhat.workloads.base import Scaled
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.products import Centred, times
-from muhat.workloads.stack import Scaled
-
-if TYPE_CHECKING:
-    from muhat.data.categories import Categories
-
-MOST_LABELS = 1 << 22
-"""Names of categories are kept for every release, and written with it."""
 
 LARGEST_IDENTITY = 1 << 20
 """Pure privacy compares with noise on every cell up to this many cells."""
@@ -53,7 +48,7 @@ def plan_queries(
     categories: Mapping[str, Any] | None = None,
     missing: str | None = None,
     tol: float = 1e-6,
-) -> QueryPlan:
+) -> Plan:
     """Plan private answers W·x to linear queries on a histogram x.
 
     Under add/remove, the default, the number of records is secret. Under substitution it is
@@ -70,90 +65,80 @@ def plan_queries(
     >>> round(plan.factorization.value, 6), round(plan.certificate.ratio, 3)
     (6.757615, 1.017)
     """
-    check_promise(privacy)
-    p, tol = _check.norm_order(p), check_tolerance(tol)
+    asked = LinearQueries.of(workload, categories, p=p, missing=missing, tol=tol)
     relation = Neighbors.parse(neighbors)
-    contributions = _check.count("contributions", contributions)
-    if n is not None:
-        n = _check.count("n", n)
-        if relation is Neighbors.ADD_REMOVE:
-            raise InvalidInput(
-                "under add/remove the number of records is secret; leave ",
-                Parameter("n"),
-                " out, or use ",
-                SUBSTITUTE,
-                ".",
-            )
-    if not isinstance(workload, Workload):
-        workload = workloads.matrix(workload)
-    declared, attributes = _attributes(workload, categories, missing)
-    replaced = relation is Neighbors.SUBSTITUTE
-    absent = replaced and not all(one.keeps_every_record for one in declared)
-    found = [
-        LinearRecipe.of(
-            factorization,
-            LAWS[law],
-            Protection.of(privacy, relation, contributions, pure=LAWS[law].is_pure),
-            absent=absent,
+    if n is not None and relation is Neighbors.ADD_REMOVE:
+        raise InvalidInput(
+            "under add/remove the number of records is secret; leave ",
+            Parameter("n"),
+            " out, or use ",
+            SUBSTITUTE,
+            ".",
         )
-        for law, factorization in _candidates(workload, p, relation, privacy, tol, absent)
-    ]
+    number = COUNTED if n is None and relation is Neighbors.SUBSTITUTE else n
+    terms = Terms.checked(privacy, number, contributions=contributions)
+    return Plan.of(linear_answers(asked, terms))
+
+
+def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
+    """The strategy and the noise with the least error; the others are its rivals."""
+    absent = not terms.is_secret and not all(one.keeps_every_record for one in asked.categories)
     # The certificate is about complete data, where records are replaced.
-    floor = _factorized(workload, p, relation, tol).floor
-    plans = [
-        QueryPlan(
-            workload=workload,
-            privacy=privacy,
-            neighbors=relation,
-            n=n,
-            p=p,
-            contributions=contributions,
-            categories=declared,
-            attributes=attributes,
-            recipe=recipe,
+    floor = _factorized(asked.workload, asked.p, terms.neighbors, asked.tol).floor
+    found = [
+        LinearAnswers(
+            terms=terms,
+            statistic="queries",
+            premises=asked.premises(),
+            workload=asked.workload,
+            p=asked.p,
+            categories=asked.categories,
+            attributes=asked.attributes,
+            recipe=LinearRecipe.of(
+                factorization,
+                law,
+                terms.protection,
+                absent=absent,
+            ),
             floor=floor,
-            assumptions=_assumptions(relation, n, contributions, declared),
         )
-        for recipe in found
+        for law, factorization in _candidates(asked, terms, absent)
     ]
-    best, *others = _ranked(plans)
-    return replace(
-        best, alternatives=tuple((plan.mechanism, plan.expected_error) for plan in others)
-    )
+    best, *others = _ranked(found)
+    return replace(best, rivals=tuple(others))
 
 
-def _ranked(plans: list[QueryPlan]) -> list[QueryPlan]:
-    """The plans by their errors; by bounds for all, if only a bound is known for any of them."""
-    if any(plan.expected_error_method == "bound" for plan in plans):
-        return sorted(plans, key=lambda plan: plan.noise.bound(plan.p))
-    return sorted(plans, key=lambda plan: plan.expected_error)
+def _ranked(found: list[LinearAnswers]) -> list[LinearAnswers]:
+    """By their errors; by bounds for all, if only a bound is known for any of them."""
+    if any(each.expected_error_method == "bound" for each in found):
+        return sorted(found, key=lambda each: each.noise.bound(each.p))
+    return sorted(found, key=lambda each: each.expected_error)
 
 
 def _candidates(
-    workload: Workload,
-    p: float,
-    neighbors: Neighbors,
-    privacy: Privacy,
-    tol: float,
-    absent: bool,
-) -> list[tuple[str, Factorization]]:
+    asked: LinearQueries, terms: Terms, absent: bool
+) -> list[tuple[IndependentFamily, Factorization]]:
     """The laws and strategies that compete: one for normal noise, two for pure noise.
 
     Whatever the number of cells, pure noise may win: one person moves few of them. Where replaced
     records may be `absent`, strategies for adding and removing them serve, and one of their own.
     """
-    best = _factorized(workload, p, Neighbors.ADD_REMOVE if absent else neighbors, tol)
-    kinds = kinds_of_noise(privacy, 1)
+    workload, p, tol = asked.workload, asked.p, asked.tol
+    best = _factorized(workload, p, Neighbors.ADD_REMOVE if absent else terms.neighbors, tol)
+    kinds = kinds_of_noise(terms.privacy, 1)
     if needs_normal_noise(best):
         kinds = kinds[:1]
     found = []
-    for pure in kinds:
-        found.append(("laplace" if pure else "normal", best))
+    for kind in kinds:
+        law = independent_law(kind)
+        found.append((law, best))
         small = workload.shape[1] <= LARGEST_IDENTITY
-        if pure and small and not isinstance(best.strategy, Identity):
-            found.append(("laplace", _on_every_cell(best)))
-    own = _factorized_with_absent(workload, p, tol) if absent and False in kinds else None
-    return found if own is None else [*found, ("normal", own)]
+        if kind is NoiseKind.PURE and small and not isinstance(best.strategy, Identity):
+            found.append((law, _on_every_cell(best)))
+    if not absent or NoiseKind.NORMAL not in kinds:
+        return found
+    own = _factorized_with_absent(workload, p, tol)
+    return found if own is None else [*found, (independent_law(NoiseKind.NORMAL), own)]
 
 
 @lru_cache(maxsize=16)
@@ -195,54 +180,3 @@ def _on_every_cell(best: Factorization) -> Factorization:
         method="every cell",
         common=None if average is None else lambda: average,
     )
-
-
-def _attributes(
-    workload: Workload,
-    categories: Mapping[str, Any] | None,
-    missing: str | None,
-) -> tuple[tuple[Categories, ...], Attributes]:
-    """The declared categories, and how the axes are called."""
-    if categories is None:
-        if missing is not None:
-            raise InvalidInput("missing goes with categories; it is about values in a table.")
-        return (), Attributes.unnamed(workload.cells)
-    from muhat.data.categories import categories_of
-
-    ways = ("other", "drop") if missing is None else (missing,)
-    found = [categories_of(categories, missing=way) for way in ways]
-    shapes = [tuple(one.size for one in declared) for declared in found]
-    if workload.cells not in shapes:
-        asked = " or ".join(str(shape) for shape in dict.fromkeys(shapes))
-        raise InvalidInput(
-            f"the categories make a histogram of shape {asked}, the workload asks about "
-            f"{workload.cells}."
-        )
-    declared = found[shapes.index(workload.cells)]
-    if sum(one.size for one in declared) > MOST_LABELS:
-        raise InvalidInput(
-            f"more than {MOST_LABELS:,} categories have no names. Leave categories out, and give "
-            "codes 0, 1, … in the columns that release(data, columns=[…]) names."
-        )
-    names = tuple(str(one.name) for one in declared)
-    if len(set(names)) < len(names):
-        raise InvalidInput("must not name a column twice", parameter="categories", value=str(names))
-    return declared, Attributes(names, tuple(tuple(map(str, one.labels)) for one in declared))
-
-
-def _assumptions(
-    neighbors: Neighbors, n: int | None, contributions: int, declared: Iterable[Categories]
-) -> tuple[str, ...]:
-    """What the promise and the errors rest on, in sentences."""
-    records = "one record" if contributions == 1 else f"{contributions} records"
-    lines = [f"a person contributes at most {records}"]
-    if neighbors is Neighbors.ADD_REMOVE:
-        lines.append("the number of records is secret")
-    else:
-        known = "counted from the data" if n is None else str(n)
-        lines.append(f"the number of records is public: {known}")
-    for one in declared:
-        where = "are left out" if one.fallback is None else f"count as {one.labels[one.fallback]!s}"
-        declares = "nothing is missing, as was declared; " if one.missing == "none" else ""
-        lines.append(f"{declares}records with any other value of {one.name} {where}")
-    return (*lines, "the workload and the categories were chosen without looking at the data")

@@ -1,4 +1,4 @@
-"""A plan for linear queries as a picture: the error of every answer, beside what is possible."""
+"""Answers to linear queries as a picture: the error of every answer, beside what is possible."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from muhat.privacy import Neighbors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from muhat.planning.query_plan import QueryPlan
+    from muhat.planning.linear_answers import LinearAnswers
 
 MOST_POINTS = 2_000
 
 
-def plan_figure(plan: QueryPlan) -> Figure:
+def answers_figure(plan: LinearAnswers) -> Figure:
     """Left: the standard error of every answer. Right: the error beside its bounds."""
     figure = blank_figure(11)
     left, right = figure.subplots(1, 2)
     _draw_errors(left, plan)
-    draw_certificate(right, plan.certificate, plan.mechanism, plan.alternatives)
+    draw_certificate(right, plan.certificate, plan.name, plan.alternatives)
     title = (
         f"Private answers to {plan.workload.describe()}, {plan.privacy.describe()}\n"
         f"{plan.certificate.verdict()}"
@@ -32,7 +32,7 @@ def plan_figure(plan: QueryPlan) -> Figure:
     return figure
 
 
-def _draw_errors(axes: Any, plan: QueryPlan) -> None:
+def _draw_errors(axes: Any, plan: LinearAnswers) -> None:
     """Our errors, and those of noise on every cell, added up."""
     ours = plan.standard_error
     places = np.unique(np.linspace(0, len(ours) - 1, MOST_POINTS).astype(int))
@@ -48,15 +48,18 @@ def _draw_errors(axes: Any, plan: QueryPlan) -> None:
     axes.legend(frameon=False, fontsize="small")
 
 
-def _on_every_cell(plan: QueryPlan) -> Any:
-    """Standard errors if the noisy histogram itself were released; None if it is too large."""
-    strength = float(plan.recipe.protection.strength_squared) ** 0.5
+def _on_every_cell(plan: LinearAnswers) -> Any:
+    """Standard errors if the noisy histogram itself were released; None if that is not known."""
+    law = plan.recipe.law
+    if law.kind is None:
+        return None
+    strength = float(plan.recipe.protection.strength_squared(law.kind)) ** 0.5
     moved = 1.0
     if plan.neighbors is Neighbors.SUBSTITUTE:
         # Two cells change by one: √2 in the ℓ₂ norm, 2 in the ℓ₁ norm.
-        moved = 2 ** (1 / plan.recipe.law.sensitivity_norm)
+        moved = 2 ** (1 / law.sensitivity_norm)
     try:
         lengths = plan.workload.row_norms()
     except InvalidInput:
         return None
-    return lengths * moved * plan.contributions / strength * plan.recipe.law.variance(1) ** 0.5
+    return lengths * moved * plan.contributions / strength * law.variance(1) ** 0.5

@@ -12,108 +12,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from muhat._text import printable
-from muhat._words import Parameter, Sentence, given_rows
+from muhat._words import SECRET_N, Parameter, Sentence, given_rows
 from muhat.errors import InvalidInput
 from muhat.ledger import Ledger, LedgerLike, as_ledger
-from muhat.privacy import Neighbors, Privacy
+from muhat.planning.terms import Terms
+from muhat.release.release import Release
 
 if TYPE_CHECKING:
     from muhat.data import Source
+    from muhat.planning.mechanism import Columns
+    from muhat.planning.plan import Plan
 
 LONGEST_NOTE = 200
 
-Columns = Sequence[str] | Sequence[int] | None
-
-
-class Payable(Protocol):
-    """What an account must know of a plan: the promise, the unit, and what identifies it."""
-
-    @property
-    def privacy(self) -> Privacy:
-        """What is promised."""
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """The relation it is promised for."""
-
-    @property
-    def contributions(self) -> int:
-        """The most records of a person."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of everything that decides the release."""
-
-
-Planned = TypeVar("Planned", bound=Payable)
 Opened = TypeVar("Opened")
-Result = TypeVar("Result", covariant=True)
 
 
-class Work(Protocol[Planned, Opened, Result]):
-    """How a plan of some kind is carried out, step by step; `run` knows the order."""
+class Asked(Protocol[Opened]):
+    """What can be carried out: a plan, or a request that becomes one when the data are opened."""
 
     @property
-    def plan(self) -> Planned:
-        """The plan as far as it is known without the data."""
+    def terms(self) -> Terms:
+        """What is promised, to whom."""
 
     def open(self, data: Any, columns: Columns) -> Opened:
-        """The data as the plan reads them: arguments and metadata are checked alone."""
+        """The data as they will be read: arguments and metadata are checked alone."""
 
-    def counted(self, source: Opened) -> Planned:
-        """The plan for these records: their number compared, or counted, if it is public."""
-
-    def admit(self, plan: Planned, source: Opened) -> None:
-        """Refuse whatever can be refused without a value."""
-
-    def note(self, plan: Planned, source: Opened) -> str | None:
-        """What the ledger's entry says; None if nothing is told, so that nothing is paid."""
-
-    def read(self, plan: Planned, source: Opened, head: dict[str, Any] | None) -> Result:
-        """Read the values, add the noise, and say what came out."""
+    def planned(self, source: Opened, /) -> Plan:
+        """The plan for these records, whose number is compared or counted if it is public."""
 
 
-@dataclass(frozen=True)
-class Uncounted(Generic[Planned, Opened]):
-    """Work whose plan is whole before the data: nothing is counted, and nothing more is refused."""
-
-    plan: Planned
-
-    def counted(self, source: Opened) -> Planned:
-        """The plan as it is."""
-        return self.plan
-
-    def admit(self, plan: Planned, source: Opened) -> None:
-        """All was refused when the data were opened."""
-
-
-def run(
-    work: Work[Planned, Opened, Result], data: Any, columns: Columns, ledger: LedgerLike
-) -> Result:
-    """Carry a plan out."""
-    first, account = work.plan, as_ledger(ledger)
-    approve(account, first.privacy, first.neighbors, first.contributions)
-    source = work.open(data, columns)
-    plan = work.counted(source)
-    work.admit(plan, source)
-    note = work.note(plan, source)
-    head = None if account is None or note is None else _charge(account, plan, note)
-    return work.read(plan, source, head)
+def run(asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike) -> Release:
+    """Carry a plan out: the answers of its parts, beside what was promised and paid for them."""
+    plan, answers, head = carried_out(asked, data, columns, ledger)
+    return Release(
+        answers=answers,
+        names=tuple(part.name for part in plan.parts) if len(answers) > 1 else (),
+        privacy=plan.privacy,
+        neighbors=plan.neighbors,
+        plan_digest=plan.digest,
+        ledger_head=head,
+    )
 
 
-def approve(
-    account: Ledger | None, promise: Privacy, neighbors: Neighbors, contributions: int
-) -> None:
+def carried_out(
+    asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike
+) -> tuple[Plan, tuple[Any, ...], dict[str, Any] | None]:
+    """The plan for these data, what each part of it read, and the head of the account."""
+    account = as_ledger(ledger)
+    approve(account, asked.terms)
+    sources = asked.open(data, columns)
+    plan = asked.planned(sources)
+    work = [(part.mechanism, source) for part, source in zip(plan.parts, sources, strict=True)]
+    for mechanism, source in work:
+        mechanism.admit(source)
+    notes = [mechanism.note(source) for mechanism, source in work]
+    told = [note for note in notes if note is not None]
+    head = _charge(account, plan, "; ".join(told)) if account is not None and told else None
+    return plan, tuple(mechanism.read(source) for mechanism, source in work), head
+
+
+def approve(account: Ledger | None, terms: Terms) -> None:
     """Ask the account, if one is kept, whether it can pay; nothing is written."""
     if account is not None:
-        account.approve(promise, neighbors=neighbors, contributions=contributions)
+        account.approve(terms.privacy, neighbors=terms.neighbors, contributions=terms.contributions)
 
 
-def _charge(account: Ledger, plan: Payable, note: str) -> dict[str, Any]:
+def _charge(account: Ledger, plan: Plan, note: str) -> dict[str, Any]:
     """The head of the account after the charge.
 
     The note is cut, and put in characters that every file can hold and every terminal show.
@@ -128,52 +96,29 @@ def _charge(account: Ledger, plan: Payable, note: str) -> dict[str, Any]:
     return entry.head.to_dict()
 
 
-COUNT_THEM = ("Leave ", Parameter("n"), " out to have the rows counted")
+_LEFT_OUT = ("Leave ", Parameter("n"), " out to have the rows counted")
+COUNT_THEM: Sentence = (*_LEFT_OUT, ".")
+OR_SECRET: Sentence = (*_LEFT_OUT, ", or use ", SECRET_N, " to keep it secret.")
 
 
-def account_of(plan: Any, head: dict[str, Any] | None, *said: str) -> dict[str, Any]:
-    """What every release says of its plan: what was promised, for whom, by what, at which cost.
+def counted_terms(
+    terms: Terms, source: Source, statistic: str = "mean", hint: Sentence = OR_SECRET
+) -> Terms:
+    """The terms for these records: a public n is compared with their number, or is counted.
 
-    `said` are further assumptions of this release.
+    How far the two are apart is not told.
     """
-    return {
-        "mechanism": plan.mechanism,
-        "privacy": plan.privacy,
-        "neighbors": plan.neighbors,
-        "n": plan.n,
-        "contributions": plan.contributions,
-        "assumptions": (*plan.assumptions, *said),
-        "plan_digest": plan.digest,
-        "ledger_head": head,
-    }
-
-
-def check_rows(n: int, source: Source, hint: Sentence = (*COUNT_THEM, ".")) -> None:
-    """Compare a public n with the data; how far they are apart is not told."""
-    if source.rows() != n:
-        raise InvalidInput(given_rows(n), ", but the data have another number of rows.", hint=hint)
-
-
-def count_rows(source: Source, statistic: str = "mean") -> int:
-    """The number of rows, which is declared public."""
+    if terms.is_secret:
+        return terms
     rows = source.rows()
-    if rows == 0:
+    if terms.n is None and rows == 0:
         raise InvalidInput(f"the data have no rows, so there is no {statistic} to release.")
-    return rows
+    if terms.n not in (None, rows):
+        number = given_rows(terms.n)
+        raise InvalidInput(number, ", but the data have another number of rows.", hint=hint)
+    return terms.counted(rows) if terms.n is None else terms
 
 
 def note_of(statistic: str, columns: Sequence[str]) -> str:
     """What the ledger's entry says."""
     return f"{statistic} of {', '.join(columns)}" if columns else statistic
-
-
-def chosen_columns(named: tuple[str, ...] | None, columns: Columns) -> Columns:
-    """The columns that were asked for, or those that the plan names: never others than these."""
-    from muhat.data.selection import column_names
-
-    chosen = column_names(columns)
-    if named and chosen and tuple(map(str, chosen)) != named:
-        raise InvalidInput(
-            f"the plan names its columns already: {', '.join(named)}; leave columns out."
-        )
-    return named if chosen is None else chosen

@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-import enum
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from numpy.typing import ArrayLike
 
-from muhat._words import Parameter
 from muhat.domains import Domain, Reals
-from muhat.errors import InvalidInput
-from muhat.ledger import Ledger, LedgerLike, as_ledger
-from muhat.planning.execution import SumsWork
-from muhat.planning.low_bias_columns import by_column
+from muhat.ledger import LedgerLike, as_ledger
+from muhat.planning.groups import check_groups, group_means
+from muhat.planning.mechanism import Columns
 from muhat.planning.plan import Plan
-from muhat.planning.planners import plan_count, plan_mean, plan_sum
-from muhat.planning.reals_plan import RealsPlan
-from muhat.planning.reals_rule import reals_rule
-from muhat.planning.run import count_rows, run
-from muhat.planning.task import NamedBounds, as_domain, in_order
-from muhat.planning.unbounded_execution import RealsWork
+from muhat.planning.planners import plan_count
+from muhat.planning.request import Request
+from muhat.planning.run import run
+from muhat.planning.terms import COUNTED, Counted, Terms, number_for
 from muhat.privacy import Neighbors, Privacy, check_promise
-from muhat.release.group_release import GroupRelease
 from muhat.release.release import Release
+from muhat.statistics.bounded import Bounded, NamedBounds
+from muhat.statistics.mean import bounded_of, mean_of
+from muhat.statistics.reals import by_column
 
 if TYPE_CHECKING:
-    from muhat.data import Source
     from muhat.data.categories import Cells
-    from muhat.planning.options import BoundedOptions, RealsOptions
-
-
-class Counted(enum.Enum):
-    """n was left out: the rows are counted and their number is declared public."""
-
-    COUNTED = "counted"
-
-
-COUNTED = Counted.COUNTED
-
-
-def number_for(
-    n: int | Counted | None, neighbors: Neighbors | str | None, account: Ledger | None
-) -> int | Counted | None:
-    """n as given; left out it is secret if the relation is, that of the ledger unless given."""
-    if n is not COUNTED:
-        return n
-    if neighbors is None and account is not None:
-        neighbors = account.neighbors
-    secret = neighbors is not None and Neighbors.parse(neighbors) is Neighbors.ADD_REMOVE
-    return None if secret else COUNTED
+    from muhat.statistics.options import BoundedOptions, RealsOptions
 
 
 @overload
@@ -64,7 +38,7 @@ def mean(
     n: Counted | None = COUNTED,
     ledger: LedgerLike = None,
     **options: Unpack[BoundedOptions],
-) -> GroupRelease: ...
+) -> Release: ...
 
 
 @overload
@@ -127,7 +101,7 @@ def mean(
     by: str | int | None = None,
     groups: Cells | None = None,
     ledger: LedgerLike = None,
-) -> Release | GroupRelease:
+) -> Release:
     """A private mean of a file, a dataframe or an array.
 
     n left out: the rows are counted and their number is declared public, unless the relation is
@@ -142,40 +116,43 @@ def mean(
     >>> bool(abs(release.value[0] - ages.mean()) < 0.05)
     True
     """
-    options: dict[str, Any] = {
-        "privacy": privacy,
-        "p": p,
-        "weights": weights,
-        "neighbors": neighbors,
-        "missing": missing,
-        "contributions": contributions,
-        "population": population,
-        "mechanism": mechanism,
-        "clip": clip,
-        "faithful": faithful,
-        "scale": scale,
-        "max_bias": max_bias,
-        "max_error": max_error,
-        "moment": moment,
-        "symmetric": symmetric,
-        "unbiased": unbiased,
-        "n_min": n_min,
-    }
+    names, account = _names(columns), as_ledger(ledger)
+    moment, max_bias = by_column(names, moment, max_bias)
     if by is not None or groups is not None:
-        return _grouped(
-            data,
-            columns=columns,
-            domain=domain,
-            n=n,
-            by=by,
-            groups=groups,
-            ledger=ledger,
-            **options,
-        )
-    options["insist"] = insist
-    if isinstance(domain, Reals):
-        return _unbounded(data, columns=columns, domain=domain, n=n, ledger=ledger, **options)
-    return _release(plan_mean, data, columns=columns, domain=domain, n=n, ledger=ledger, **options)
+        check_groups(domain, n, by, unbiased=unbiased or n_min is not None)
+        n = None
+    terms = Terms.checked(
+        privacy,
+        number_for(n, neighbors, account),
+        neighbors=neighbors,
+        contributions=contributions,
+        n_min=n_min,
+    )
+    asked = mean_of(
+        domain,
+        names,
+        p=p,
+        weights=weights,
+        missing=missing,
+        population=population,
+        mechanism=mechanism,
+        clip=clip,
+        insist=insist,
+        faithful=faithful,
+        scale=scale,
+        max_bias=max_bias,
+        max_error=max_error,
+        moment=moment,
+        symmetric=symmetric,
+        unbiased=unbiased,
+    )
+    released: Release
+    if by is None:
+        released = run(Request.of(asked, terms), data, names, account)
+        return released
+    assert isinstance(asked, Bounded)  # anything else was refused with the groups
+    released = run(Plan.of(group_means(asked, terms, by, groups)), data, names, account)
+    return released
 
 
 def sum(
@@ -196,23 +173,26 @@ def sum(
     ledger: LedgerLike = None,
 ) -> Release:
     """A private sum: as `mean`, without dividing."""
-    return _release(
-        plan_sum,
-        data,
-        columns=columns,
-        domain=domain,
-        privacy=privacy,
-        n=n,
-        ledger=ledger,
+    names, account = _names(columns), as_ledger(ledger)
+    terms = Terms.checked(
+        privacy,
+        number_for(n, neighbors, account),
+        neighbors=neighbors,
+        contributions=contributions,
+    )
+    asked = bounded_of(
+        "sum",
+        domain,
+        names,
         p=p,
         weights=weights,
-        neighbors=neighbors,
         missing=missing,
-        contributions=contributions,
         population=population,
         mechanism=mechanism,
         clip=clip,
     )
+    released: Release = run(Request.of(asked, terms), data, names, account)
+    return released
 
 
 def count(
@@ -230,110 +210,8 @@ def count(
     return plan.release(data, ledger=ledger)
 
 
-def _release(
-    planner: Callable[..., Plan],
-    data: Any,
-    *,
-    columns: Sequence[str] | Sequence[int] | None,
-    domain: Domain | NamedBounds | None,
-    n: int | Counted | None,
-    ledger: LedgerLike,
-    **options: Any,
-) -> Release:
+def _names(columns: Columns) -> Columns:
+    """The columns that are asked for, as a list of names or numbers."""
     from muhat.data.selection import column_names
 
-    check_promise(options["privacy"])
-    columns = column_names(columns)
-    if isinstance(domain, Mapping) and columns is not None:
-        domain = in_order(domain, columns)
-    _, names = as_domain(domain)
-    account = as_ledger(ledger)
-    n = number_for(n, options["neighbors"], account)
-    # The plan for any n checks the arguments before the rows are counted.
-    trial = planner(domain=domain, n=1 if n is COUNTED else n, **options)
-    if not isinstance(trial, Plan):
-        return trial.release(data, columns, account)
-
-    def planned(source: Source) -> Plan:
-        if options["missing"] is None and source.complete:
-            # The schema says so itself, whatever the values are.
-            options["missing"] = "none"
-        elif n is not COUNTED:
-            return trial
-        plan = planner(domain=domain, n=count_rows(source) if n is COUNTED else n, **options)
-        return plan.assuming("n was counted from the data") if n is COUNTED else plan
-
-    return run(SumsWork(trial, planned), data, names if columns is None else columns, account)
-
-
-def _unbounded(
-    data: Any,
-    *,
-    columns: Sequence[str] | Sequence[int] | None,
-    domain: Reals,
-    n: int | Counted | None,
-    ledger: LedgerLike,
-    **options: Any,
-) -> Release:
-    check_promise(options["privacy"])
-    options |= by_column(columns, moment=options["moment"], max_bias=options["max_bias"])
-    wanted, named = options["missing"], columns is not None
-    options["missing"] = reals_rule(wanted, options["mechanism"], named=named)
-    account = as_ledger(ledger)
-    n = number_for(n, options["neighbors"], account)
-    if n is not COUNTED:
-        release: Release = plan_mean(domain=domain, n=n, **options).release(data, columns, account)
-        return release
-    # The plan for any n checks the arguments before the rows are counted.
-    trial = _try_out(domain, {**options, "insist": True, "max_error": None})
-
-    def planned(source: Source) -> RealsPlan:
-        if wanted is None and source.complete:
-            # The schema says so itself, whatever the values are.
-            options["missing"] = "none"
-        plan: RealsPlan = plan_mean(domain=domain, n=count_rows(source), **options)
-        return plan.assuming("n was counted from the data")
-
-    return run(RealsWork(trial, planned), data, columns, account)
-
-
-def _try_out(domain: Reals, options: dict[str, Any]) -> RealsPlan:
-    """The plan for more records than anybody has: what that refuses every number would."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plan: RealsPlan = plan_mean(domain=domain, n=1 << 40, **options)
-    return plan
-
-
-def _grouped(
-    data: Any,
-    *,
-    columns: Sequence[str] | Sequence[int] | None,
-    domain: Domain | NamedBounds | Reals | None,
-    n: int | Counted | None,
-    by: str | int | None,
-    groups: Cells | None,
-    ledger: LedgerLike,
-    **options: Any,
-) -> GroupRelease:
-    from muhat.data.selection import column_names
-    from muhat.planning.groups import GroupsWork
-
-    check_promise(options["privacy"])
-    if options["unbiased"] or options["n_min"] is not None:
-        named = (Parameter("unbiased"), " and ", Parameter("n_min"))
-        raise InvalidInput("means of groups are ratios: leave ", *named, " out.")
-    if by is None:
-        raise InvalidInput("groups are the categories of a column: name it with by=….")
-    if n is not COUNTED and n is not None:
-        raise InvalidInput("the sizes of groups are secret, so n must be left out.")
-    columns = column_names(columns)
-    if isinstance(domain, Mapping) and columns is not None:
-        domain = in_order(domain, columns)
-    _, names = as_domain(domain)
-    assert isinstance(domain, Domain | Mapping)  # anything else was refused just now
-    chosen = names if columns is None else columns
-    if chosen is None:
-        raise InvalidInput("must be named when there are groups", parameter="columns")
-    plan = plan_mean(domain=domain, n=None, **options)
-    return run(GroupsWork(plan, by, groups), data, chosen, ledger)
+    return column_names(columns)

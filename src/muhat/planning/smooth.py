@@ -1,77 +1,75 @@
-"""A plan for an unbiased mean on a box although the number of records is secret.
+"""An unbiased mean on a box although the number of records is secret.
 
-Nothing that a plan says depends on that number. Errors are None unless a public n_min is given:
-then they hold if there are so many records or more.
+Nothing that is said depends on that number. Errors are None unless a public n_min is given: then
+they hold if there are so many records or more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from muhat import _check, privacy
+from muhat import _check
 from muhat._arrays import Floats
 from muhat._words import Parameter
 from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike
 from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student_spread import StudentSpread
-from muhat.planning.digest import digest_of
-from muhat.planning.run import Columns, Uncounted, account_of, chosen_columns, note_of, run
-from muhat.planning.task import Task, assumptions
-from muhat.privacy import Neighbors, Privacy
-from muhat.release.release import Release
+from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.metric import unit_of
+from muhat.planning.picture import error_against_n
+from muhat.planning.run import note_of
+from muhat.planning.terms import Terms
+from muhat.privacy import Privacy
+from muhat.release.display import significant
+from muhat.release.vector_answer import VectorAnswer
+from muhat.statistics.bounded import DROPPED_RECORDS, Bounded, chosen_columns
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from muhat.data import Source
 
-
-_ROOT_BITS = 60
+COUNTS = (1_000, 10_000, 100_000, 1_000_000)
+"""Numbers of records whose errors are shown, if they are possible."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class SmoothPlan:
-    """An unbiased mean of a secret number of records in a box; `plan_mean` makes it."""
+class UnbiasedMean(Mechanism):
+    """An unbiased mean of a secret number of records in a box.
+
+    No bound is known for such means, so there is no certificate.
+    """
 
     domain: Box
-    privacy: Privacy
     p: float
     weights: Floats
     missing: str
-    contributions: int
-    columns: tuple[str, ...] | None
     recipe: SmoothRecipe
-    n_min: int | None
-    assumptions: tuple[str, ...]
 
-    statistic = "mean"
-    mechanism = "smooth"
-    neighbors = Neighbors.ADD_REMOVE
-    n = None
-    certificate = None
-    """None: no bound is known for unbiased means of a secret number of records."""
-    alternatives: ClassVar[tuple[()]] = ()
-    bias: ClassVar[float] = 0.0
+    name = "smooth"
+    bias = 0.0
 
-    def __post_init__(self) -> None:
-        if self.recipe.epsilon > pure_epsilon(self.privacy):
-            raise InvalidInput(
-                "a plan's promise is the one its noise was made for; make a new plan."
-            )
+    def keeps(self, terms: Terms) -> bool:
+        """Whether the noise keeps an ε that implies the promise."""
+        return self.recipe.epsilon <= pure_epsilon(terms.privacy)
 
     @property
     def dim(self) -> int:
         """The number of values released."""
         return self.domain.dim
+
+    @property
+    def n_min(self) -> int | None:
+        """A public number of records that there are at the least, if anybody knows one."""
+        return self.terms.n_min
 
     @property
     def spread(self) -> StudentSpread | None:
@@ -81,19 +79,9 @@ class SmoothPlan:
         return StudentSpread(self.recipe.standard_error_at(self.n_min))
 
     @property
-    def standard_error(self) -> Floats | None:
-        """At most this, with n_min records or more, of shape (d,); None without n_min."""
-        return None if self.spread is None else self.spread.standard_error
-
-    @property
-    def covariance(self) -> Floats | None:
-        """At most this, with n_min records or more, of shape (d, d); None without n_min."""
-        return None if self.spread is None else self.spread.covariance
-
-    @property
     def expected_error(self) -> float | None:
         """The error with n_min records or more, at most; None without n_min."""
-        return None if self.n_min is None else self.error_at(self.n_min)
+        return None if self.n_min is None else self.error_if(self.n_min)
 
     @property
     def expected_error_method(self) -> str | None:
@@ -102,118 +90,106 @@ class SmoothPlan:
             return None
         return "exact" if self.p == 2 else "bound"
 
-    def error_at(self, n: int) -> float:
-        """The weighted root mean square ℓ_p error if there were n records, at most.
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """The number of records."""
+        return ("n",)
 
-        For p > 2 bounded by the ℓ₂ error.
-        """
+    def error_if(self, n: int) -> float:
+        """At most this; for p > 2 bounded by the ℓ₂ error."""
         errors = self.weights * self.recipe.standard_error_at(_check.count("n", n))
         return float(p_norm(errors, 2.0))
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of everything that decides the release."""
-        fields = {
-            "schema": "muhat.planning.smooth/1",
-            "privacy": privacy.to_dict(self.privacy),
-            "missing": self.missing,
-            "recipe": self.recipe.to_dict(),
-        }
-        return digest_of(fields)
+    def errors(self) -> list[tuple[int, float]]:
+        """The error for numbers of records that there may be."""
+        least = 100 if self.n_min is None else self.n_min
+        counts = [least, *(count for count in COUNTS if count > least)]
+        return [(count, self.error_if(count)) for count in counts]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain data, ready for JSON."""
-        errors = self.standard_error
+    def decisive(self) -> dict[str, Any]:
+        """The rule for missing values, and the noise."""
+        return {"missing": self.missing, "recipe": self.recipe.to_dict()}
+
+    def details(self) -> dict[str, Any]:
+        """The domain, how errors are measured, and what the noise covers."""
         return {
-            "schema": "muhat.planning.smooth/1",
-            "statistic": self.statistic,
-            "mechanism": self.mechanism,
-            "columns": None if self.columns is None else list(self.columns),
-            "privacy": privacy.to_dict(self.privacy),
-            "neighbors": self.neighbors.value,
-            "n": None,
             "n_min": self.n_min,
             "p": "inf" if math.isinf(self.p) else self.p,
             "weights": self.weights.tolist(),
             "missing": self.missing,
-            "contributions": self.contributions,
             "domain": self.domain.to_dict(),
             "bias": self.bias,
             "covers_replacement": self.recipe.covers_replacement,
-            "expected_error": self.expected_error,
-            "expected_error_method": self.expected_error_method,
-            "standard_error": None if errors is None else errors.tolist(),
-            "certificate": None,
-            "assumptions": list(self.assumptions),
-            "cautions": list(privacy.cautions(self.privacy)),
-            "digest": self.digest,
         }
 
-    def release(
-        self,
-        data: Any,
-        columns: Sequence[str] | Sequence[int] | None = None,
-        ledger: LedgerLike = None,
-    ) -> Release:
-        """Read the data once and release the mean; see `planning.run`."""
-        return run(SmoothWork(self), data, columns, ledger)
+    @property
+    def title(self) -> str:
+        """What is planned."""
+        return "private mean without bias"
 
-    def assuming(self, *sentences: str) -> SmoothPlan:
-        """The same plan with more assumptions stated."""
-        return replace(self, assumptions=(*self.assumptions, *sentences))
+    @property
+    def number_words(self) -> str:
+        """Whether a least number is assumed."""
+        return "secret" + ("" if self.n_min is None else f"; {self.n_min} or more are assumed")
 
-    def describe(self) -> str:
-        """The plan in words and a table."""
-        from muhat.planning.smooth_display import plan_text
+    def facts(self) -> Rows:
+        """The domain and the noise."""
+        return [
+            ["domain", repr(self.domain)],
+            ["mechanism", "smooth: Student noise whose scale depends on the secret n"],
+        ]
 
-        return plan_text(self)
+    def tables(self) -> list[Rows]:
+        """The error for numbers of records that there may be."""
+        weighted, unit = unit_of(self.weights, self.domain)
+        limit = "" if self.p == 2 else ", at most"
+        header = ["number of records", f"{weighted}error{unit}{limit}"]
+        return [[header, *([str(count), significant(error)] for count, error in self.errors())]]
 
-    def __repr__(self) -> str:
-        return self.describe()
+    def notes(self) -> list[str]:
+        """What a release will tell of its error."""
+        told = "no standard error unless a public n_min is given"
+        if self.n_min is not None:
+            told = f"the standard error for n_min = {self.n_min} records, the largest there may be"
+        return [f"The scale of the noise is secret too, so a release tells {told}."]
 
-    def _repr_html_(self) -> str:
-        from muhat.planning.smooth_display import plan_html
-
-        return plan_html(self)
-
-
-@dataclass(frozen=True)
-class SmoothWork(Uncounted[SmoothPlan, "Source"]):
-    """The work of an unbiased mean of a secret number of records."""
+    def figure(self) -> Figure:
+        """The error for any number of records."""
+        title = f"Private mean without bias, {self.privacy.describe()}"
+        return error_against_n(self.error_if, "error", title)
 
     def open(self, data: Any, columns: Columns) -> Source:
         """The data as records."""
         from muhat.data import open_source
 
-        return open_source(data, chosen_columns(self.plan.columns, columns), self.plan.dim)
+        return open_source(data, chosen_columns(self.columns, columns), self.dim)
 
-    def note(self, plan: SmoothPlan, source: Source) -> str:
+    def note(self, source: Source) -> str:
         """The statistic and the columns."""
-        return note_of(plan.statistic, source.columns)
+        return note_of(self.statistic, source.columns)
 
-    def read(self, plan: SmoothPlan, source: Source, head: dict[str, Any] | None) -> Release:
+    def read(self, source: Source) -> VectorAnswer:
         """One pass over the records."""
         from muhat.data import exact_sums
 
-        rule = "drop" if plan.missing == "drop" else "center"
-        sums = exact_sums(source, plan.recipe.lattice, missing=rule)
-        value = [float(value) for value in plan.recipe.run(sums.total, sums.rows)]
-        return Release(
-            statistic=plan.statistic,
+        rule = "drop" if self.missing == "drop" else "center"
+        sums = exact_sums(source, self.recipe.lattice, missing=rule)
+        value = [float(value) for value in self.recipe.run(sums.total, sums.rows)]
+        return VectorAnswer(
+            statistic=self.statistic,
             value=np.array(value),
             columns=source.columns,
-            domain=plan.domain,
-            noise=plan.spread,
-            certificate=None,
-            **account_of(plan, head),
-            bias=plan.bias,
-            missing=plan.missing,
+            domain=self.domain,
+            noise=self.spread,
+            bias=self.bias,
+            missing=self.missing,
+            **self.basis(),
         )
 
 
-def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
-    """The plan for a task whose n is secret."""
-    if not isinstance(task.domain, Box):
+def smooth_mean(asked: Bounded, terms: Terms) -> UnbiasedMean:
+    """The unbiased mean of a secret number of records."""
+    if not isinstance(asked.domain, Box):
         raise InvalidInput(
             "an unbiased mean with a secret n is for records in a box: ",
             Parameter(
@@ -226,37 +202,32 @@ def plan_smooth_mean(task: Task, n_min: int | None) -> SmoothPlan:
                 " out, or make n public.",
             ),
         )
-    lattice = BoxLattice.around(task.domain.lower, task.domain.upper)
-    n_min = None if n_min is None else _check.count("n_min", n_min)
     recipe = SmoothRecipe.of(
-        lattice,
-        pure_epsilon(task.privacy),
-        contributions=task.contributions,
-        p=task.p,
-        weights=task.weights,
-        n_min=n_min,
+        BoxLattice.around(asked.domain.lower, asked.domain.upper),
+        pure_epsilon(terms.privacy),
+        contributions=terms.contributions,
+        p=asked.p,
+        weights=asked.weights,
+        n_min=terms.n_min,
     )
-    lines = tuple(
-        line
-        for line in assumptions(
-            "mean", task.neighbors, None, task.missing, task.contributions, by_column=False
-        )
-        if not line.startswith("a ratio")
-    )
-    lines = (*lines, _about_replacement(recipe))
-    if n_min is not None:
-        lines = (*lines, f"standard errors and intervals hold if there are {n_min} records or more")
-    return SmoothPlan(
-        domain=task.domain,
-        privacy=task.privacy,
-        p=task.p,
-        weights=task.weights,
-        missing=task.missing,
-        contributions=task.contributions,
-        columns=task.columns,
+    clipped, rule = asked.premises()
+    known: tuple[str, ...] = ()
+    if terms.n_min is not None:
+        known = (f"standard errors and intervals hold if there are {terms.n_min} records or more",)
+    return UnbiasedMean(
+        terms=terms,
+        columns=asked.columns,
+        premises=(
+            clipped,
+            DROPPED_RECORDS if asked.missing == "drop" else rule,
+            _about_replacement(recipe),
+            *known,
+        ),
+        domain=asked.domain,
+        p=asked.p,
+        weights=asked.weights,
+        missing=asked.missing,
         recipe=recipe,
-        n_min=n_min,
-        assumptions=lines,
     )
 
 

@@ -12,8 +12,8 @@ from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
-from muhat.planning.task import NamedBounds, as_domain
 from muhat.privacy import GDP, KINDS, Privacy, PureDP
+from muhat.statistics.bounded import NamedBounds, as_domain
 
 
 def privacy_for(

@@ -12,21 +12,21 @@ from muhat.mechanisms.learning.recentring import Recentring
 from muhat.mechanisms.learning.recentring_schedule import Schedule
 from muhat.mechanisms.learning.recorded_recentring import RecordedRecentring
 from muhat.mechanisms.learning.sharing import Sharing
-from muhat.planning.reals_rule import missing_line
+from muhat.planning.missing import missing_line
+from muhat.statistics.reals import Unassuming
 
 if TYPE_CHECKING:
     from muhat.mechanisms.learning.clipped import Clipped
     from muhat.mechanisms.learning.shifted import ShiftedClipped
 
 
-def make_method(
-    mechanism: str | None, sharing: Sharing, *, rule: str, faithful: bool, scale: Any
-) -> tuple[Method, tuple[str, ...]]:
-    """The method of this name under a rule for missing values, and what is assumed of it."""
+def make_method(asked: Unassuming, sharing: Sharing) -> tuple[Method, tuple[str, ...]]:
+    """The method that was asked for, and what is assumed of it."""
+    mechanism, rule, faithful = asked.mechanism, asked.missing, asked.faithful
     beyond = f"values beyond ±{sharing.magnitude:g} are clipped to that"
     missing = missing_line(rule, sharing.dim, "the centre that is found")
     if mechanism in (None, "recentring"):
-        fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection)
+        fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection, sharing.kind)
         schedule = Schedule(*fields)
         method = RecordedRecentring(sharing) if rule == "drop" else Recentring(schedule)
         finest = (
@@ -40,7 +40,7 @@ def make_method(
         return method, (beyond, missing, finest, shell)
     assert mechanism is not None
     _refuse_unsuited(mechanism, sharing, faithful)
-    estimator = _of_paper(mechanism, sharing, faithful, scale)
+    estimator = _of_paper(mechanism, sharing, faithful, asked.scale)
     said = () if faithful or mechanism == "statistical" else (beyond, missing)
     return estimator, (*said, *estimator.assumptions)
 

@@ -18,13 +18,15 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from muhat import _check
+from muhat._plain import Plain
+from muhat.errors import InvalidInput
 from muhat.privacy.rounding import as_typed, float_at_least, float_at_most
 
 KINDS: dict[str, type[Privacy]] = {}
 """Every kind of promise by its name, in the order in which they are listed to users."""
 
 
-class Privacy(abc.ABC):
+class Privacy(Plain, abc.ABC, tag="kind"):
     """A promise about data; its fields are the numbers that a user types."""
 
     kind: ClassVar[str]
@@ -228,9 +230,7 @@ class Privacy(abc.ABC):
         >>> mh.GDP(mu=1.0).to("zcdp")
         ZCDP(rho=0.5)
         """
-        from muhat.privacy.registry import convert
-
-        return convert(self, kind, given)
+        return _converted(self, kind, given)
 
 
 def plain(value: float) -> str:
@@ -238,12 +238,47 @@ def plain(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def to_dict(promise: Privacy) -> dict[str, str | float]:
+def to_dict(promise: Privacy) -> dict[str, Any]:
     """The promise as JSON: {"kind": "zcdp", "rho": 0.1}."""
-    return {"kind": promise.kind, **vars(promise)}
+    return promise.to_dict()
 
 
 def from_dict(fields: Mapping[str, Any]) -> Privacy:
     """The promise that `to_dict` described."""
-    parameters = {name: value for name, value in fields.items() if name != "kind"}
-    return KINDS[_check.one_of("privacy kind", str(fields.get("kind")), KINDS)](**parameters)
+    return Privacy.from_dict(fields)
+
+
+def _converted(promise: Privacy, kind: str, given: Mapping[str, float | None]) -> Privacy:
+    """The promise of that kind which every mechanism that keeps `promise` keeps too."""
+    target = KINDS[_check.one_of("kind", kind, KINDS)]
+    numbers = {name: value for name, value in given.items() if value is not None}
+    _refuse_others_numbers(target, numbers)
+    if isinstance(promise, target) and not target.asked:
+        return promise
+    found = target.implied_by(promise, **numbers)
+    if found is None:
+        raise InvalidInput(
+            f"{promise.describe()} implies no promise of kind {kind!r}: "
+            f"{why_not(promise.kind, kind)}."
+        )
+    return found
+
+
+def _refuse_others_numbers(target: type[Privacy], numbers: Mapping[str, float]) -> None:
+    for name in numbers:
+        if name in target.asked:
+            continue
+        owner = next((each for each in KINDS.values() if name in each.asked), None)
+        if owner is None:
+            raise InvalidInput(f"{name:.40} belongs to no kind of promise.")
+        verb, them = ("belong", "them") if len(owner.asked) > 1 else ("belongs", "it")
+        raise InvalidInput(
+            f"{' and '.join(owner.asked)} {verb} to kind {owner.kind!r}; got {them} with "
+            f"{target.kind!r}."
+        )
+
+
+def why_not(source: str, target: str) -> str:
+    """Why a promise of one kind implies none of another."""
+    reasons = {pair: why for kind in KINDS.values() for pair, why in kind.why_not.items()}
+    return reasons[source, target]

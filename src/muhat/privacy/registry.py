@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.privacy.promise import KINDS, Privacy
+from muhat.privacy.promise import KINDS, Privacy, why_not
 
 
 def check_promise(privacy: Any, name: str = "privacy") -> None:
@@ -18,41 +17,6 @@ def check_promise(privacy: Any, name: str = "privacy") -> None:
         is_class = isinstance(privacy, type)
         got = f"the class {privacy.__name__}" if is_class else type(privacy).__name__
         raise InvalidInput(f"must be a promise: {examples}", parameter=name, value=got)
-
-
-def convert(promise: Privacy, kind: str, given: Mapping[str, float | None]) -> Privacy:
-    """The promise of that kind which every mechanism that keeps `promise` keeps too."""
-    target = KINDS[_check.one_of("kind", kind, KINDS)]
-    numbers = {name: value for name, value in given.items() if value is not None}
-    _refuse_others_numbers(target, numbers)
-    if isinstance(promise, target) and not target.asked:
-        return promise
-    found = target.implied_by(promise, **numbers)
-    if found is None:
-        raise InvalidInput(
-            f"{promise.describe()} implies no promise of kind {kind!r}: "
-            f"{_why_not(promise.kind, kind)}."
-        )
-    return found
-
-
-def _refuse_others_numbers(target: type[Privacy], numbers: Mapping[str, float]) -> None:
-    for name in numbers:
-        if name in target.asked:
-            continue
-        owner = next((each for each in KINDS.values() if name in each.asked), None)
-        if owner is None:
-            raise InvalidInput(f"{name:.40} belongs to no kind of promise.")
-        verb, them = ("belong", "them") if len(owner.asked) > 1 else ("belongs", "it")
-        raise InvalidInput(
-            f"{' and '.join(owner.asked)} {verb} to kind {owner.kind!r}; got {them} with "
-            f"{target.kind!r}."
-        )
-
-
-def _why_not(source: str, target: str) -> str:
-    reasons = {pair: why for kind in KINDS.values() for pair, why in kind.why_not.items()}
-    return reasons[source, target]
 
 
 def currency_kind(currency: str) -> type[Privacy]:
@@ -82,7 +46,7 @@ def charged_in(promise: Privacy, currency: str) -> tuple[tuple[Fraction, ...], s
         account = taker.written(currency, ["…"] * len(taker.numbers))
         raise InvalidInput(
             f"{promise.describe()} cannot be charged to a ledger of {account}: "
-            f"{_why_not(promise.kind, promise.kind)}."
+            f"{why_not(promise.kind, promise.kind)}."
         )
     own = type(promise).__name__
     takers = [each.__name__ for each in KINDS.values() if promise.kind in (each.kind, *each.rules)]

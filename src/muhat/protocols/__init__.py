@@ -9,23 +9,24 @@ server.finish()                                        the next round's protocol
 
 from __future__ import annotations
 
-from muhat.protocols.counts.quantile_protocols import local_quantile, shuffle_quantile
-from muhat.protocols.counts.range_protocols import local_ranges, shuffle_ranges
-from muhat.protocols.estimators.quantile_result import CountedQuantiles
-from muhat.protocols.estimators.ranges_result import CountedRange, CountedRanges
-from muhat.protocols.planners import local_mean, shuffle_mean
-from muhat.protocols.protocol import Protocol
+from muhat.protocols.counts.count_protocols import (
+    local_quantile,
+    local_ranges,
+    shuffle_quantile,
+    shuffle_ranges,
+)
+from muhat.protocols.estimators.ranges_result import CountedRange
+from muhat.protocols.means.mean_protocols import local_mean, shuffle_mean
 from muhat.protocols.roles.client import Client
 from muhat.protocols.roles.collector import Intake
+from muhat.protocols.roles.protocol import Protocol
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 from muhat.protocols.roles.simulation import simulate
 
 __all__ = [
     "Client",
-    "CountedQuantiles",
     "CountedRange",
-    "CountedRanges",
     "Intake",
     "Protocol",
     "Server",

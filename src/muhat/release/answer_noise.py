@@ -14,7 +14,9 @@ from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.noise.error import moment_bound, root_mean_square
 from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.law import LAWS, Law, absolute_moment
+from muhat.noise.law import IndependentLaw
+from muhat.noise.laws import INDEPENDENT
+from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import check_covariance_size
 from muhat.workloads.linear_map import LinearMap
 
@@ -31,7 +33,7 @@ class AnswerNoise:
     has the coefficients of every answer: intervals are then as short as the law allows.
     """
 
-    law: Law
+    law: IndependentLaw
     scales: Floats
     independent: bool
     decoder: LinearMap | Floats | None = None
@@ -78,38 +80,33 @@ class AnswerNoise:
         """An upper bound on (E‖noise‖_p²)^½ from the moments of single answers."""
         return moment_bound(self.scales, p, self._moment)
 
-    def _moment(self, q: float) -> float | Floats:
-        """A bound on (E|answer's noise|^q)^{1/q} in units of its scale: m_q for normal noise.
+    def _moment(self, q: float) -> Floats:
+        """A bound on (E|answer's noise|^q)^{1/q} in units of its scale.
 
-        A sum of Laplace variables is a normal times √(2Σa_j²E_j), E_j exponential. Its moments rise
-        if a few variables take over from many (they are Schur-convex in a_j²), so k = ⌊‖a‖²/max a²⌋
-        equal ones bound them: m_q·√2·(Γ(k + q/2)/Γ(k))^{1/q}/√k; at k = 1, Γ(q + 1)^{1/q}.
+        What is said of k = ⌊‖a‖²/max a²⌋ equal coefficients bounds it.
         """
-        if self.law.name == "normal":
-            return absolute_moment(q)
         equal = np.ones(len(self.scales))
         if self.sums is not None:
             peaks = np.maximum(self.sums.peaks, 1e-300)
-            # 8 equal variables are 8, whatever floats make of it; the last factor pays for that.
+            # 8 equal variables are 8, whatever floats make of it; the law pays for that.
             equal = np.maximum(np.floor((self.scales / peaks) ** 2 * (1 + 1e-12)), 1.0)
-        rise = np.vectorize(math.lgamma)(equal + q / 2) - np.vectorize(math.lgamma)(equal)
-        return np.asarray(absolute_moment(q) * np.sqrt(2 / equal) * np.exp(rise / q) * (1 + 1e-9))
+        return self.law.combined_moment(q, equal)
 
     def power_error(self, p: float) -> float | None:
         """(E‖noise‖_p^p)^{1/p} = m_p·‖scales‖_p, exact for normal noise of any correlation."""
-        if self.law.name != "normal" or math.isinf(p):
+        if not self.law.stable or math.isinf(p):
             return None
         return absolute_moment(p) * float(p_norm(self.scales, p))
 
     def half_widths(self, confidence: float, *, joint: bool) -> Floats:
         """Half the length of a symmetric interval an answer, of shape (m,)."""
         count = len(self.scales)
-        if self.independent or self.law.name == "normal":
+        if self.independent:
             return self.scales * self.law.quantile(confidence, count, joint=joint)
-        miss = (1 - confidence) / (count if joint else 1)
-        if self.sums is not None:
-            return np.minimum(self.sums.reaches(miss), self.scales * _laplace_sum_quantile(miss))
-        return self.scales * _laplace_sum_quantile(miss)
+        reaches = self.scales * self.law.combined_quantile(confidence, count, joint=joint)
+        if self.sums is None:
+            return reaches
+        return np.minimum(self.sums.reaches((1 - confidence) / (count if joint else 1)), reaches)
 
     def to_dict(self) -> dict[str, Any]:
         """The noise as JSON."""
@@ -125,19 +122,8 @@ class AnswerNoise:
         """The noise that `to_dict` described, without its decoder."""
         scales, sums = np.array(fields["scales"], np.float64), fields.get("sums")
         return cls(
-            LAWS[fields["law"]],
+            INDEPENDENT[fields["law"]],
             scales,
             bool(fields["independent"]),
             sums=None if sums is None else LaplaceSums.from_dict(sums),
         )
-
-
-def _laplace_sum_quantile(miss: float) -> float:
-    """t with P(|⟨a, z⟩| > t) ≤ miss for every unit vector a and Laplace z.
-
-    Chernoff: E exp(λ⟨a, z⟩) = Π 1/(1 − λ²a_j²) ≤ 1/(1 − λ²), so the tail is at most
-    2·exp(−λt)/(1 − λ²) for every λ < 1.
-    """
-    rates = np.linspace(0.01, 0.999, 1000)
-    reach = (math.log(2 / miss) - np.log1p(-(rates**2))) / rates
-    return float(reach.min())

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from muhat import _check
+from muhat._text import page
 from muhat.bounds import LowerBound
+from muhat.bounds.lower_bound import rounded_down
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """What a plan achieves, beside what no mechanism of a class can beat.
 
@@ -76,6 +78,16 @@ class Certificate:
         if self.ratio is None:
             return "No lower bound with a known constant applies."
         return f"This is {times(self.ratio)} the least error that is possible for such mechanisms."
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def _repr_html_(self) -> str:
+        rows = [["theorem", "error at least", "of mechanisms", "on datasets", "constant"]]
+        for bound in self.bounds:
+            least = "no number" if bound.value is None else rounded_down(bound.value)
+            rows.append([bound.theorem, least, bound.mechanisms, bound.datasets, bound.source])
+        return page(f"{_capital(self.metric)}: {self.written_error}", rows, [self.verdict()], {1})
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as JSON."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from muhat import _check
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 
 CONFIDENCE = 0.95
@@ -21,8 +22,14 @@ SMALL = 0.02
 elsewhere; otherwise, that what they add is not in the interval."""
 
 
+_KEYS = (
+    *("value", "confidence", "lower", "upper", "records"),
+    *(Key("small", "is_small"), Key("noisy", optional=True)),
+)
+
+
 @dataclass(frozen=True)
-class Outside:
+class Outside(Plain, keys=_KEYS):
     """From `lower` to `upper` of so many records lie outside, with a confidence of 95 %.
 
     `value` is the noisy count without bias, which may be below 0; `records` is how many there are,
@@ -37,6 +44,8 @@ class Outside:
     upper: float
     records: int | None
     noisy: bool = False
+
+    confidence: ClassVar[float] = CONFIDENCE
 
     def __post_init__(self) -> None:
         for name in ("value", "lower", "upper"):
@@ -72,21 +81,3 @@ class Outside:
             f"{ends} {people} lie outside: the interval is that of the clipped mean, and the mean "
             "of the records themselves may be elsewhere."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The count as JSON."""
-        return {
-            "value": self.value,
-            "confidence": CONFIDENCE,
-            "lower": self.lower,
-            "upper": self.upper,
-            "records": self.records,
-            "small": self.is_small,
-            **({"noisy": True} if self.noisy else {}),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Outside:
-        """What `to_dict` described."""
-        noisy = bool(fields.get("noisy", False))
-        return cls(fields["value"], fields["lower"], fields["upper"], fields["records"], noisy)

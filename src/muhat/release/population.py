@@ -18,11 +18,11 @@ import numpy as np
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
 
 if TYPE_CHECKING:
-    from muhat.release.release import Release
+    from muhat.release.vector_answer import VectorAnswer
 
 
 DEVIATIONS = 1.645
@@ -96,78 +96,78 @@ class Moments:
 
 
 def population_interval(
-    release: Release, confidence: float, *, simultaneous: bool, guaranteed: bool
+    answer: VectorAnswer, confidence: float, *, simultaneous: bool, guaranteed: bool
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the population's mean (of a sum: n times that), shape (d,) each."""
-    check_population(release)
-    noise, n = release.noise, release.n
-    moments, halves = _moments(release)
-    divided = release.statistic == "mean"
+    check_population(answer)
+    noise, n = answer.noise, answer.n
+    moments, halves = _moments(answer)
+    divided = answer.statistic == "mean"
     if isinstance(noise, Ratio):
-        assert release.domain is not None
+        assert answer.domain is not None
         level, sampling = confidence, _sampling(moments, confidence, len(halves), simultaneous)
         if guaranteed:
-            level, sampling = _guaranteed_ratio(release, moments, confidence, simultaneous)
+            level, sampling = _guaranteed_ratio(answer, moments, confidence, simultaneous)
         lower, upper = noise.interval(level, joint=simultaneous, sampling=sampling * halves)
-        return release.domain.center + lower, release.domain.center + upper
+        return answer.domain.center + lower, answer.domain.center + upper
     assert isinstance(noise, Spread)
     assert n is not None
     scale = halves / n if divided else halves
     if guaranteed:
-        half = _guaranteed_half(release, moments, confidence, simultaneous, scale)
+        half = _guaranteed_half(answer, moments, confidence, simultaneous, scale)
     else:
         sampling = _sampling(moments, confidence, len(halves), simultaneous) * scale
         half = np.hypot(noise.half_widths(confidence, joint=simultaneous), sampling)
-    middle = release.value
+    middle = answer.value
     return middle - half, middle + half
 
 
-def check_population(release: Release) -> None:
+def check_population(answer: VectorAnswer) -> None:
     """Refuse where the sampling error is not known, in words."""
-    refused = why_no_population(release)
+    refused = why_no_population(answer)
     if refused is not None:
         raise InvalidInput(f'{refused}; use target="records".')
 
 
-def why_no_population(release: Release) -> str | None:
+def why_no_population(answer: VectorAnswer) -> str | None:
     """Why a release has no interval for the population; None if it has one."""
-    if release.statistic not in ("mean", "sum") or release.domain is None:
-        return f"a {release.statistic} estimates nothing of the population"
-    if release.unprojected is not None:
+    if answer.statistic not in ("mean", "sum") or answer.domain is None:
+        return f"a {answer.statistic} estimates nothing of the population"
+    if answer.unprojected is not None:
         return "a projection moves the value for reasons of its own: ask before projected()"
-    if release.contributions > 1:
+    if answer.contributions > 1:
         return (
             "records of one person are not independent draws, so the sampling error is unknown "
             "with contributions > 1"
         )
-    if release.domain_is_learnt:
+    if answer.domain_is_learnt:
         return (
             "the set was learnt from these records and leaves some of them outside, so it says "
             "nothing about a population. Bound the records by mh.Box or mh.Ball for that"
         )
-    if release.statistic == "sum" and release.n is None:
+    if answer.statistic == "sum" and answer.n is None:
         return "how large a sum would be in another sample depends on n, which is secret here"
-    if not isinstance(release.noise, Ratio) and release.n is None:
+    if not isinstance(answer.noise, Ratio) and answer.n is None:
         return "the sampling error depends on the number of records, which is secret here"
-    if not isinstance(release.noise, Spread | Ratio):
-        return f"nothing is known of the sampling error by the mechanism {release.mechanism!r}"
+    if not isinstance(answer.noise, Spread | Ratio):
+        return f"nothing is known of the sampling error by the mechanism {answer.mechanism!r}"
     return None
 
 
-def shows_population(release: Release) -> bool:
+def shows_population(answer: VectorAnswer) -> bool:
     """Whether the interval is printed beside the other; protocols have errors of their own."""
-    known = release.noise is not None and not release.failed
-    local = release.mechanism.startswith(("local-", "shuffle-"))
-    return known and not local and why_no_population(release) is None
+    known = answer.noise is not None and not answer.failed
+    local = answer.mechanism.startswith(("local-", "shuffle-"))
+    return known and not local and why_no_population(answer) is None
 
 
-def _moments(release: Release) -> tuple[Moments, Floats]:
+def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:
     """The moments of a release and the half-widths that they are measured in."""
-    noise, squares, domain = release.noise, release.squares, release.domain
+    noise, squares, domain = answer.noise, answer.squares, answer.domain
     assert domain is not None
     if squares is not None:
         center, halves = squares.center, squares.half_widths
-    elif release.statistic == "sum" and release.missing == "drop":
+    elif answer.statistic == "sum" and answer.missing == "drop":
         low, high = (np.minimum(domain.bounding_box[0], 0), np.maximum(domain.bounding_box[1], 0))
         center, halves = (low + high) / 2, (high - low) / 2
     else:
@@ -181,10 +181,10 @@ def _moments(release: Release) -> tuple[Moments, Floats]:
         parts = (sums, spread / halves, noise.count, noise.count_error)
     else:
         assert isinstance(noise, Spread)
-        assert release.n is not None
-        n = np.array([float(release.n)])
-        times = n if release.statistic == "mean" else np.ones(1)
-        sums = (release.value * times - n * center) / halves
+        assert answer.n is not None
+        n = np.array([float(answer.n)])
+        times = n if answer.statistic == "mean" else np.ones(1)
+        sums = (answer.value * times - n * center) / halves
         parts = (sums, noise.standard_error * times / halves, n, np.zeros(1))
     base = 1.0 if squares is None else squares.base
     return Moments(*parts, lacking, lacking_error, base), halves
@@ -197,15 +197,15 @@ def _sampling(moments: Moments, confidence: float, dim: int, simultaneous: bool)
 
 
 def _guaranteed_half(
-    release: Release, moments: Moments, confidence: float, simultaneous: bool, scale: Floats
+    answer: VectorAnswer, moments: Moments, confidence: float, simultaneous: bool, scale: Floats
 ) -> Floats:
     """Bernstein's bound for n public; with normal noise in the same exponent."""
-    noise = release.noise
+    noise = answer.noise
     assert isinstance(noise, Spread)
     miss, law = _miss(moments, confidence, simultaneous), noise.law
-    deviation = _deviation(release, moments, noise, miss / 10)
+    deviation = _deviation(answer, moments, noise, miss / 10)
     # 7/10 of the miss for the mean itself, 1/10 each for both noises and the variance.
-    if law.name == "normal":
+    if law.stable:
         log = math.log(2 / (0.7 * miss))
         total = moments.sum_error**2 + moments.count * deviation**2
         return np.asarray((np.sqrt(2 * log * total) + 2 * log / 3) * scale)
@@ -214,10 +214,10 @@ def _guaranteed_half(
     return np.asarray(noise.half_widths(1 - 0.35 * miss, joint=False) + sampling * scale)
 
 
-def _deviation(release: Release, moments: Moments, spread: Spread, miss: float) -> Floats:
+def _deviation(answer: VectorAnswer, moments: Moments, spread: Spread, miss: float) -> Floats:
     """The bound on the population's deviation, with a `miss` for each noise and for itself."""
     quantile = _quantile(spread, 1 - miss)
-    squares = quantile if release.squares is None else _quantile(release.squares.spread, 1 - miss)
+    squares = quantile if answer.squares is None else _quantile(answer.squares.spread, 1 - miss)
     return moments.deviation_at_most(quantile, squares, miss)
 
 
@@ -228,17 +228,17 @@ def _quantile(spread: Spread, level: float) -> float:
 
 
 def _guaranteed_ratio(
-    release: Release, moments: Moments, confidence: float, simultaneous: bool
+    answer: VectorAnswer, moments: Moments, confidence: float, simultaneous: bool
 ) -> tuple[float, Floats]:
     """A level for the noise and an allowance for sampling that hold together for every n.
 
     |noise| + |sampling| ≤ q + s is allowed for by √(q² + (2qs + s²)), with the largest q.
     """
-    noise = release.noise
+    noise = answer.noise
     assert isinstance(noise, Ratio)
     miss, spread = _miss(moments, confidence, simultaneous), noise.sum_spread
     quantile = _quantile(spread, 1 - miss / 10)
-    deviation = _deviation(release, moments, spread, miss / 10)
+    deviation = _deviation(answer, moments, spread, miss / 10)
     most = np.maximum(moments.count + quantile * moments.count_error, 1.0)
     # 6/10 of the miss for the mean itself, 1/10 each for three noises and the variance.
     log = math.log(2 / (0.3 * miss))

@@ -10,7 +10,6 @@ import numpy as np
 from muhat import _check
 from muhat._arrays import Floats
 from muhat.domains import Domain
-from muhat.domains.hull import nearest_in_hull
 from muhat.errors import InvalidInput
 
 Intervals = Mapping[str, tuple[float, float]]
@@ -29,7 +28,7 @@ def nearest(onto: Domain | Intervals, value: Floats, columns: Sequence[str]) -> 
                 parameter="onto",
                 value=str(onto.dim),
             )
-        return nearest_in_hull(onto, value), repr(onto)
+        return onto.nearest_in_hull(value), repr(onto)
     if not isinstance(onto, Mapping) or not onto:
         raise InvalidInput(
             "must be a muhat domain such as mh.Box(lower=[0], upper=[1]), or intervals by "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from muhat.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class RelativeGrid(GeometricGrid):
+class RelativeGrid(GeometricGrid, tag="kind"):
     """Values a share apart, from `smallest` to `largest`; records go up to the next of them.
 
     >>> grid = RelativeGrid.between(1.0, 1e6, 0.01)
     >>> grid.cells, round(grid.value(100), 4)
     (1390, 2.7048)
     """
+
+    kind: ClassVar[str] = "geometric"
 
     @classmethod
     def between(cls, lower: float, upper: float, relative: float) -> RelativeGrid:

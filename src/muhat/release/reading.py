@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from muhat._plain import MALFORMED
 from muhat.errors import InvalidInput
 
 Read = TypeVar("Read")
 
-_MALFORMED = (
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    RecursionError,
-)
 
-
-def read_json(text: str, schema: str, what: str, build: Callable[[dict[str, Any]], Read]) -> Read:
-    """What `build` makes of the fields of a text of this schema, or InvalidInput."""
+def read_json(
+    text: str, schemas: Collection[str], what: str, build: Callable[[dict[str, Any]], Read]
+) -> Read:
+    """What `build` makes of the fields of a text of these schemas, or InvalidInput."""
     try:
         fields = json.loads(text, parse_constant=_refuse)
-        if fields["schema"] != schema:
-            found = fields["schema"]
-            raise InvalidInput(f"the text has schema {found!r:.40}; {schema} is read.")
+        if fields["schema"] not in schemas:
+            found, read = fields["schema"], ", ".join(schemas)
+            raise InvalidInput(f"the text has schema {found!r:.40}; {read} is read.")
         return build(fields)
-    except _MALFORMED as error:
+    except MALFORMED as error:
         if isinstance(error, InvalidInput):
             raise
     raise InvalidInput(f"the text is not the JSON of {what}.")

@@ -8,17 +8,17 @@ small beside what the sampling error needs (docs/proofs/population.md). In a bal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise.spread import Spread
 
 
 @dataclass(frozen=True, eq=False)
-class Squares:
+class Squares(Plain):
     """Σ(base − u²) of every column with noise, of shape (d,); `spread` describes the noise.
 
     Of shape (1,), beside a centre of shape (d,), it is Σ(base − |u|²) of all columns together.
@@ -41,24 +41,3 @@ class Squares:
     def together(self) -> bool:
         """Whether all columns have one sum of squares."""
         return len(self.lacking) < len(self.center)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return {
-            "lacking": self.lacking.tolist(),
-            "spread": self.spread.to_dict(),
-            "center": self.center.tolist(),
-            "half_widths": self.half_widths.tolist(),
-            "base": self.base,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Squares:
-        """What `to_dict` described."""
-        return cls(
-            np.array(fields["lacking"], np.float64),
-            Spread.from_dict(fields["spread"]),
-            np.array(fields["center"], np.float64),
-            np.array(fields["half_widths"], np.float64),
-            float(fields.get("base", 1.0)),
-        )

@@ -10,13 +10,14 @@ import numpy as np
 
 from muhat import _check
 from muhat.data import exact_sums
-from muhat.data.columns import FloatArray
 from muhat.domains import Box
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.laplace import laplace
-from muhat.mechanisms.sums.recipe import Protection
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.privacy import ApproxDP, Neighbors, with_delta
+from muhat.records.columns import FloatArray
 from muhat.research.disclosure import disclosed_total, open_column, require_acceptance
 
 
@@ -48,7 +49,7 @@ def name_and_shame_combination(
         Body.of(box, 2.0, np.ones(1)),
         2.0,
         np.ones(1),
-        Protection(Neighbors.SUBSTITUTE, epsilon**2, 1, pure=True),
+        Protection(Strength(NoiseKind.PURE, epsilon**2), Neighbors.SUBSTITUTE, 1),
     )
     lattice = recipe.query.lattice
     assert lattice is not None

@@ -12,13 +12,13 @@ import numpy as np
 from muhat import _check
 from muhat.data import Source, open_source
 from muhat.data.bin_counts import values_of
-from muhat.data.columns import Batch, FloatArray
 from muhat.data.distances import bounded
 from muhat.data.engine import read_here
 from muhat.data.selection import column_names
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
 from muhat.privacy import as_typed
+from muhat.records.columns import Batch, FloatArray
 
 Transform = Callable[[FloatArray], FloatArray]
 

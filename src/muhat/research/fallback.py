@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from muhat.data.halves import split_rows
-from muhat.mechanisms.learning.symmetric import SymmetricMean
+from muhat.mechanisms.learning.symmetric import run_alone
+from muhat.mechanisms.learning.symmetric_column import SymmetricMean
 from muhat.research.disclosure import disclosed_total, open_column, require_acceptance
 
 
@@ -26,7 +27,7 @@ def symmetric_mean_with_fallback(
     """
     require_acceptance(accept_disclosure)
     source = open_column(data, columns)
-    outcome = mean.run(source)
+    outcome = run_alone(mean, source)
     if outcome.value is not None:
         return outcome.value
     tail = split_rows(source, mean.first).tail

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from muhat.stream.counter import PrefixCounter, prefix_counter, start
-from muhat.stream.plan import StreamPlan, plan_prefix_counter
+from muhat.stream.plan import plan_prefix_counter
 from muhat.stream.restoring import restore
 
 __all__ = [
     "PrefixCounter",
-    "StreamPlan",
     "plan_prefix_counter",
     "prefix_counter",
     "restore",

@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NoReturn, TypedDict, TypeVar, Unpack, cast, overload
 
 import numpy as np
@@ -15,12 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.planning.run import Columns, Uncounted, run
+from muhat.planning.display import mechanism_text
+from muhat.planning.plan import Plan
+from muhat.planning.run import carried_out
 from muhat.privacy import Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import Engine
 from muhat.stream.grid import as_floats
-from muhat.stream.plan import StreamPlan, plan_prefix_counter
+from muhat.stream.plan import RunningSums, plan_prefix_counter
 
 Answer = TypeVar("Answer", bound=float | Floats)
 
@@ -46,7 +47,7 @@ class PrefixCounter(Generic[Answer]):
 
     def __init__(
         self,
-        plan: StreamPlan,
+        plan: RunningSums,
         engine: Engine,
         pushed: int,
         last: list[int],
@@ -196,9 +197,7 @@ class PrefixCounter(Generic[Answer]):
 
     def describe(self) -> str:
         """The counter in words; no data."""
-        from muhat.stream.certifying import counter_text
-
-        return counter_text(self)
+        return mechanism_text(self._plan, ["pushed", f"{self.pushed:,}"])
 
     def __repr__(self) -> str:
         return (
@@ -276,23 +275,9 @@ def prefix_counter(
     return start(plan, ledger)
 
 
-def start(plan: StreamPlan, ledger: LedgerLike = None) -> AnyCounter:
+def start(plan: Plan, ledger: LedgerLike = None) -> AnyCounter:
     """The counter of a plan; the ledger is charged here, before anything is pushed."""
-    return run(StreamWork(plan), None, None, ledger)
-
-
-@dataclass(frozen=True)
-class StreamWork(Uncounted[StreamPlan, Engine]):
-    """The work of a plan for running sums: there are no data yet."""
-
-    def open(self, data: Any, columns: Columns) -> Engine:
-        """The noise, which may not fit into memory."""
-        return self.plan.engine.start(self.plan.noise)
-
-    def note(self, plan: StreamPlan, source: Engine) -> str:
-        """How many events there may be."""
-        return f"running sums of up to {plan.horizon} events"
-
-    def read(self, plan: StreamPlan, source: Engine, head: dict[str, Any] | None) -> AnyCounter:
-        """A counter of nothing yet."""
-        return PrefixCounter(plan, source, 0, [0] * plan.noise.dim, head)
+    started, (engine,), head = carried_out(plan, None, None, ledger)
+    (part,) = started.parts
+    assert isinstance(part.mechanism, RunningSums)
+    return PrefixCounter(part.mechanism, engine, 0, [0] * part.mechanism.noise.dim, head)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Integers
-from muhat.domains.box_lattice import power_of_two, round_half_even
+from muhat._integers import power_of_two, round_half_even
 from muhat.errors import InvalidInput
 
 _MISSING = {"NAType", "NaTType"}

@@ -1,21 +1,26 @@
-"""A plan for a private running sum: all that is public about it, before anything is pushed."""
+"""Private running sums: all that is public about them, before anything is pushed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check, privacy
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.streaming import RunningNoise, shares_of, unit_exponent
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.planning.digest import digest_of
-from muhat.privacy import Neighbors, Privacy, check_promise, gaussian_mu_squared
+from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.picture import INK, NOISE, blank_figure
+from muhat.planning.plan import Plan
+from muhat.planning.terms import Terms
+from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.release.certificate import Certificate
+from muhat.release.display import certificate_lines, significant
+from muhat.stream.certifying import certify
 from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads.cells import writable
@@ -24,68 +29,61 @@ from muhat.workloads.toeplitz import LARGEST_SIZE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SHOWN = 8
 
-@dataclass(frozen=True, eq=False)
-class StreamPlan:
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RunningSums(Mechanism):
     """All that is public about a counter: its promise, its bounds, its noise."""
 
-    privacy: Privacy
     grids: tuple[EventGrid, ...]
     noise: RunningNoise
     scalar: bool
     p: float
     memory: str
 
-    def __post_init__(self) -> None:
-        promised = Protection.of(self.privacy, Neighbors.ADD_REMOVE, self.noise.contributions)
+    def keeps(self, terms: Terms) -> bool:
+        """Whether the noise was made for them, and for the bounds."""
         noise = self.noise
         units = [(grid.exponent, grid.reach) for grid in self.grids]
-        if (
-            promised.pure
-            or noise.strength_squared != promised.strength_squared
-            or list(zip(noise.exponents, noise.reaches, strict=True)) != units
-        ):
-            raise InvalidInput(
-                "a counter's promise and bounds are those its noise was made for; make a new one."
-            )
+        return (
+            terms.privacy.admits_normal
+            and noise.contributions == terms.contributions
+            and noise.strength_squared == gaussian_mu_squared(terms.privacy)
+            and list(zip(noise.exponents, noise.reaches, strict=True)) == units
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON, stable enough to be hashed."""
+        """What a saved counter keeps of it."""
         return {
             "schema": "muhat.stream.plan/1",
             "privacy": privacy.to_dict(self.privacy),
-            "grids": [[g.exponent, g.lower, g.upper, g.center] for g in self.grids],
-            "noise": self.noise.to_dict(),
-            "scalar": self.scalar,
-            "p": str(self.p),
-            "memory": self.memory,
+            **self.decisive(),
         }
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> StreamPlan:
-        """The plan that `to_dict` described."""
+    def from_dict(cls, fields: dict[str, Any]) -> RunningSums:
+        """The counter that `to_dict` described."""
+        noise = RunningNoise.from_dict(fields["noise"])
         return cls(
-            privacy.from_dict(fields["privacy"]),
-            tuple(EventGrid(*map(int, numbers)) for numbers in fields["grids"]),
-            RunningNoise.from_dict(fields["noise"]),
-            bool(fields["scalar"]),
-            _check.norm_order(float(fields["p"])),
-            _check.one_of("memory", fields["memory"], ENGINES),
+            terms=_terms(privacy.from_dict(fields["privacy"]), noise.contributions),
+            statistic=STATISTIC,
+            grids=tuple(EventGrid(*map(int, numbers)) for numbers in fields["grids"]),
+            noise=noise,
+            scalar=bool(fields["scalar"]),
+            p=_check.norm_order(float(fields["p"])),
+            memory=_check.one_of("memory", fields["memory"], ENGINES),
         )
 
     @property
     def engine(self) -> type[Engine]:
-        """What carries the plan out."""
+        """What carries it out."""
         return ENGINES[self.memory]
 
-    statistic = "running sums"
-    neighbors = Neighbors.ADD_REMOVE
-    alternatives: ClassVar[tuple[()]] = ()
-
     @property
-    def contributions(self) -> int:
-        """The most events of a person."""
-        return self.noise.contributions
+    def name(self) -> str:
+        """The factorisation and its noise."""
+        return f"square-root factorisation ({self.memory})"
 
     @property
     def horizon(self) -> int:
@@ -93,16 +91,34 @@ class StreamPlan:
         return self.noise.size
 
     @property
-    def mechanism(self) -> str:
-        """The factorisation and its noise."""
-        return f"square-root factorisation ({self.memory})"
+    def assumptions(self) -> tuple[str, ...]:
+        """Whose events are hidden, and what is public."""
+        events = "one event" if self.contributions == 1 else f"{self.contributions} events"
+        return (
+            f"a person has at most {events}",
+            "the number of steps is public; events are clipped to their bounds",
+            *self.said,
+        )
 
     @cached_property
     def certificate(self) -> Certificate:
         """The error of all answers together, beside what no mechanism can beat."""
-        from muhat.stream.certifying import certify
-
         return certify(self)
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """The standard deviations of all answers, of shape (n, d)."""
+        return self.engine.deviations(self.noise)
+
+    @property
+    def expected_error(self) -> float:
+        """The root mean square ℓ_p error of all answers together."""
+        return self.certificate.error
+
+    @property
+    def expected_error_method(self) -> str:
+        """How that was found."""
+        return self.certificate.method
 
     def errors(self) -> list[tuple[int, float]]:
         """The largest standard error of the answers after 1, 10, 100, … and all pushes."""
@@ -110,27 +126,90 @@ class StreamPlan:
         places = sorted({*(10**k for k in range(8) if 10**k < size), size})
         return [(place, float(self.deviations[place - 1].max())) for place in places]
 
-    def describe(self) -> str:
-        """The plan in words and a table."""
-        from muhat.stream.certifying import plan_text
+    def decisive(self) -> dict[str, Any]:
+        """The bounds and the noise."""
+        return {
+            "grids": [[g.exponent, g.lower, g.upper, g.center] for g in self.grids],
+            "noise": self.noise.to_dict(),
+            "scalar": self.scalar,
+            "p": str(self.p),
+            "memory": self.memory,
+        }
 
-        return plan_text(self)
+    def details(self) -> dict[str, Any]:
+        """How many events there may be, and the errors on the way."""
+        errors = [{"push": place, "standard_error": error} for place, error in self.errors()]
+        return {"horizon": self.horizon, "p": str(self.p), "errors": errors}
 
-    def plot(self) -> Figure:
-        """The standard error after every push (needs the extra `plot`), a matplotlib Figure."""
-        from muhat.stream.certifying import plan_figure
+    @property
+    def title(self) -> str:
+        """What is planned."""
+        return f"running sums of up to {self.horizon:,} events"
 
-        return plan_figure(self)
+    @property
+    def relation(self) -> str:
+        """What one person can do to the events."""
+        return self.terms.relation("event")
 
-    @cached_property
-    def deviations(self) -> Floats:
-        """The standard deviations of all answers, of shape (n, d)."""
-        return self.engine.deviations(self.noise)
+    @property
+    def number_words(self) -> str:
+        """How many pushes there are is public."""
+        return f"{self.horizon:,} pushes at most, public"
 
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of everything that decides the answers."""
-        return digest_of(self.to_dict())
+    def facts(self) -> Rows:
+        """The factorisation."""
+        return [["mechanism", self.name]]
+
+    def tables(self) -> list[Rows]:
+        """The standard error of every coordinate, the first ones, after some pushes."""
+        shown = self.grids[:MOST_SHOWN]
+        rows = [["push", *("standard error" for _ in shown)]]
+        for place, _ in self.errors():
+            errors = self.deviations[place - 1, : len(shown)]
+            rows.append([f"{place:,}", *(significant(float(error)) for error in errors)])
+        return [rows]
+
+    def notes(self) -> list[str]:
+        """The certificate."""
+        return certificate_lines(self.certificate)
+
+    def figure(self) -> Figure:
+        """The standard error of the answer after every push."""
+        figure = blank_figure(6)
+        axes = figure.subplots()
+        places = np.unique(np.geomspace(1, self.horizon, 400).astype(np.int64))
+        axes.semilogx(places, self.deviations[places - 1].max(axis=1), color=NOISE, lw=1.5)
+        axes.set_xlabel("pushes")
+        axes.set_ylabel("standard error of the running sum")
+        axes.set_ylim(bottom=0)
+        title = f"Running sums of {self.horizon:,} events, {self.privacy.describe()}"
+        figure.suptitle(title, color=INK, fontsize="medium")
+        return figure
+
+    def open(self, data: Any, columns: Columns) -> Engine:
+        """The noise, which may not fit into memory; there are no data yet."""
+        if data is not None:
+            raise InvalidInput(
+                "running sums are released push by push: counter = mh.stream.start(plan), then "
+                "counter.push(event)."
+            )
+        return self.engine.start(self.noise)
+
+    def note(self, source: Engine) -> str:
+        """How many events there may be."""
+        return f"running sums of up to {self.horizon} events"
+
+    def read(self, source: Engine) -> Engine:
+        """Nothing yet."""
+        return source
+
+
+STATISTIC = "running sums"
+
+
+def _terms(promise: Privacy, contributions: int) -> Terms:
+    """A step without an event is a push of 0: events are added or removed."""
+    return Terms(privacy=promise, neighbors=Neighbors.ADD_REMOVE, contributions=contributions)
 
 
 def plan_prefix_counter(
@@ -142,7 +221,7 @@ def plan_prefix_counter(
     contributions: int = 1,
     memory: str = "full",
     p: float = 2.0,
-) -> StreamPlan:
+) -> Plan:
     """Plan a private running sum: its errors and its certificate, before anything is paid.
 
     The arguments are those of `prefix_counter`.
@@ -152,19 +231,15 @@ def plan_prefix_counter(
     >>> round(plan.errors()[-1][1], 3)
     2.62
     """
-    check_promise(privacy)
+    terms = Terms.checked(privacy, None, contributions=contributions)
     size = _check.count("horizon", horizon, most=LARGEST_SIZE)
-    contributions = _check.count("contributions", contributions)
     p = _check.norm_order(p)
     memory = _check.one_of("memory", memory, ENGINES)
-    protection = Protection.of(privacy, Neighbors.ADD_REMOVE, contributions)
-    if not privacy.admits_normal:
-        gaussian_mu_squared(privacy)  # says what to do instead
+    strength = gaussian_mu_squared(privacy)
     bounds, scalar = bounds_of(lower, upper)
     writable("the noise of all answers", size * len(bounds))
     reaches = [max(abs(low), abs(high)) for low, high in bounds]
     shares = shares_of([float(reach) for reach in reaches], p)
-    strength = protection.strength_squared
     grids = tuple(
         EventGrid.between(low, high, unit_exponent(reach, share, strength, contributions))
         for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
@@ -182,4 +257,14 @@ def plan_prefix_counter(
         strength,
         contributions,
     )
-    return StreamPlan(privacy, grids, noise, scalar, p, memory)
+    return Plan.of(
+        RunningSums(
+            terms=terms,
+            statistic=STATISTIC,
+            grids=grids,
+            noise=noise,
+            scalar=scalar,
+            p=p,
+            memory=memory,
+        )
+    )

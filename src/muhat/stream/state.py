@@ -19,7 +19,7 @@ import numpy as np
 
 from muhat.errors import InvalidInput
 from muhat.stream.engines import Engine
-from muhat.stream.plan import StreamPlan
+from muhat.stream.plan import RunningSums
 
 SCHEMA = "muhat.stream.state/1"
 _MAGIC = b"muhat stream 1\n"
@@ -31,7 +31,7 @@ _LONGEST_HEADER = 1 << 20
 class State:
     """Everything a counter needs to go on."""
 
-    plan: StreamPlan
+    plan: RunningSums
     engine: Engine
     pushed: int
     last: list[int]
@@ -73,7 +73,7 @@ class State:
         if length > _LONGEST_HEADER:
             raise ValueError
         header = json.loads(body[start : start + length])
-        plan = StreamPlan.from_dict(header["plan"])
+        plan = RunningSums.from_dict(header["plan"])
         pushed, dim = int(header["pushed"]), plan.noise.dim
         if header["schema"] != SCHEMA or not 0 <= pushed <= plan.noise.size:
             raise ValueError

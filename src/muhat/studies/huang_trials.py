@@ -18,7 +18,7 @@ from numpy.random import Generator, default_rng
 
 from muhat._arrays import Floats
 from muhat.domains import Reals
-from muhat.planning import UnboundedPlan, plan_mean
+from muhat.planning import Plan, plan_mean
 from muhat.privacy import ZCDP
 from muhat.studies.coinpress import coinpress_mean
 from muhat.studies.coinpress_covariance import coinpress_whitened_mean
@@ -145,7 +145,7 @@ def _estimator(name: str, cell: TrialCell) -> Run:
     )
 
 
-def _plan(name: str, cell: TrialCell) -> UnboundedPlan:
+def _plan(name: str, cell: TrialCell) -> Plan:
     return plan_mean(
         domain=Reals(cell.dim, cell.magnitude),
         n=cell.n,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muhat.errors import InvalidInput
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, SumOfWorkloads, Workload
 from muhat.workloads.cells import sizes
 from muhat.workloads.explicit import Explicit, Sparse, explicit
 from muhat.workloads.identity import Identity
@@ -22,7 +22,7 @@ from muhat.workloads.marginals import Marginals, sets_of_order
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
+from muhat.workloads.stack import Stack
 
 __all__ = [
     "Explicit",
@@ -48,20 +48,6 @@ __all__ = [
     "ranges",
     "stack",
 ]
-
-_KINDS: tuple[type[Workload], ...] = (
-    Explicit,
-    Identity,
-    Kron,
-    Marginals,
-    Parity,
-    Prefix,
-    Ranges,
-    Scaled,
-    Sparse,
-    Stack,
-    SumOfWorkloads,
-)
 
 
 def identity(n: int | tuple[int, ...]) -> Identity:
@@ -126,20 +112,4 @@ def stack(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> 
 
 def from_dict(fields: Mapping[str, Any]) -> Workload:
     """The workload that its `to_dict` described."""
-    kind = fields.get("workload") if isinstance(fields, Mapping) else None
-    for workload in _KINDS:
-        if workload.kind == kind:
-            try:
-                return workload.from_fields(dict(fields))
-            except (
-                LookupError,
-                TypeError,
-                ValueError,
-                AttributeError,
-                ArithmeticError,
-                RecursionError,
-            ) as error:
-                if isinstance(error, InvalidInput):
-                    raise
-                raise InvalidInput(f"the fields of a {kind} workload are incomplete.") from None
-    raise InvalidInput(f"no workload is called {kind!r:.40}.")
+    return Workload.from_dict(fields)

@@ -16,7 +16,7 @@ from muhat._arrays import Floats
 from muhat.ellipsoids.moment_floors import gram_floor
 from muhat.ellipsoids.verification import UNIT, gamma
 from muhat.privacy import Neighbors
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.factorization import Factorization
@@ -29,7 +29,6 @@ from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import KroneckerMap, times
 from muhat.workloads.proofs import sensitivity
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled
 
 LARGEST_GRAM = 2048
 POSITIVE = (Prefix, Ranges, Identity)

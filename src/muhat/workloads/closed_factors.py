@@ -11,12 +11,11 @@ from muhat._arrays import Floats
 from muhat.ellipsoids.verification import FUNCTION_ERROR
 from muhat.privacy import Neighbors
 from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.identity import Identity
 from muhat.workloads.parity import Parity
-from muhat.workloads.stack import Scaled
 
 LARGEST_HELMERT = 1024
 """Larger histograms under substitution keep one noise variable a cell, for 1/(2N) more error."""

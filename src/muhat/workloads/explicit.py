@@ -14,13 +14,15 @@ from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import product, sizes
 
+Cells = NDArray[np.int64]
+
 LARGEST_ENTRY, LEAST_ENTRY = 1e150, 1e-150
 LEAST_BESIDE = 1e-100
 """Squares of entries must stay floats, and beside each other."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Explicit(Workload):
+class Explicit(Workload, keys=("rows", "cells", "entries")):
     """A dense matrix of shape (m, N).
 
     A column of zeros is a cell that no query counts: it is allowed, and its records cost and
@@ -65,16 +67,16 @@ class Explicit(Workload):
         }
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Explicit:
-        entries = np.frombuffer(base64.b64decode(fields["entries"]), dtype="<f8")
-        return cls(entries.reshape(fields["rows"], -1), tuple(fields["cells"]))
+    def built(cls, rows: int, cells: tuple[int, ...], entries: str) -> Explicit:
+        numbers = np.frombuffer(base64.b64decode(entries), dtype="<f8")
+        return cls(numbers.reshape(rows, -1), cells)
 
     def describe(self) -> str:
         return f"{self.shape[0]:,} queries of {self.shape[1]:,} cells"
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Sparse(Workload):
+class Sparse(Workload, keys=("rows", "cells", "starts", "columns", "entries")):
     """A sparse matrix of shape (m, N), kept by rows (scipy's csr)."""
 
     kind = "sparse"
@@ -125,13 +127,13 @@ class Sparse(Workload):
         }
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Sparse:
+    def built(
+        cls, rows: int, cells: tuple[int, ...], starts: Cells, columns: Cells, entries: Floats
+    ) -> Sparse:
         from scipy.sparse import csr_array
 
-        entries = [float.fromhex(value) for value in fields["entries"]]
-        cells = tuple(fields["cells"])
-        shape = (fields["rows"], product("cells", cells))
-        return cls(csr_array((entries, fields["columns"], fields["starts"]), shape=shape), cells)
+        shape = (rows, product("cells", cells))
+        return cls(csr_array((entries, columns, starts), shape=shape), cells)
 
     def describe(self) -> str:
         return f"{self.shape[0]:,} sparse queries of {self.shape[1]:,} cells"

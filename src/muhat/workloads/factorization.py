@@ -13,10 +13,9 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
-from muhat.workloads.stack import Scaled
 
 Rows = Callable[[], Floats]
 """Writes out a vector with a number for every query."""

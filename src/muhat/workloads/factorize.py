@@ -14,7 +14,7 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.apart import factorize_apart
 from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, SumOfWorkloads, Workload
 from muhat.workloads.closed_factors import factorize_identity, factorize_parity
 from muhat.workloads.dense_factors import LARGEST_PAIRED, solve_dense
 from muhat.workloads.explicit import LEAST_BESIDE, Explicit
@@ -28,7 +28,7 @@ from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import times
-from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
+from muhat.workloads.stack import Stack
 
 LONGEST_SOLVED = 1024
 """Longer prefixes have the square-root Toeplitz factors; solving takes cubic time."""

@@ -12,7 +12,7 @@ from muhat._arrays import Floats
 from muhat.ellipsoids.moment_floors import floor_of, gram_defect, gram_floor, pair_floor
 from muhat.ellipsoids.multiplicative import Columns, ManyRows, Pairs, Rows, TotalOfRows, ascend
 from muhat.ellipsoids.verification import Unverified
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
@@ -23,7 +23,7 @@ from muhat.workloads.prefix import Prefix
 from muhat.workloads.proofs import squared_rows
 from muhat.workloads.ranges import Ranges
 from muhat.workloads.solution import CLIMB, Solution, steps_for
-from muhat.workloads.stack import Scaled, Stack
+from muhat.workloads.stack import Stack
 
 LARGEST_EXACT = float(1 << 53)
 THIN = 1e-10

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -46,13 +45,6 @@ class Identity(Workload):
     def column_norms(self) -> Floats:
         writable("the column norms", self.shape[1])
         return np.ones(self.shape[1])
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"workload": self.kind, "cells": list(self.cells)}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Identity:
-        return cls(tuple(fields["cells"]))
 
     def describe(self) -> str:
         return f"a histogram of {self.shape[1]:,} cells"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -65,15 +64,6 @@ class Kron(Workload):
     def column_norms(self) -> Floats:
         writable("the column norms", self.shape[1])
         return _outer([factor.column_norms() for factor in self.factors])
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"workload": self.kind, "factors": [factor.to_dict() for factor in self.factors]}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Kron:
-        from muhat.workloads import from_dict
-
-        return cls([from_dict(factor) for factor in fields["factors"]])
 
     def describe(self) -> str:
         return " × ".join(f"({factor.describe()})" for factor in self.factors)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
+from muhat._plain import Key
 from muhat.errors import InvalidInput
 from muhat.workloads.base import Workload
 from muhat.workloads.cells import items, sizes, width_of, writable
@@ -28,7 +29,7 @@ Axes = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Marginals(Workload):
+class Marginals(Workload, keys=(Key("shape", "cells"), "sets")):
     """All cells of the marginal tables over given sets of attributes.
 
     The marginal of a set S of axes counts the records for every combination of the attributes
@@ -164,17 +165,6 @@ class Marginals(Workload):
                     f"the table over {axes} must have shape {shape}; got {array.shape}."
                 )
         return np.concatenate([array.ravel() for array in arrays])
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "workload": self.kind,
-            "shape": list(self.cells),
-            "sets": [list(axes) for axes in self.sets],
-        }
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Marginals:
-        return cls(fields["shape"], fields["sets"])
 
     def describe(self) -> str:
         orders = sorted({len(axes) for axes in self.sets})

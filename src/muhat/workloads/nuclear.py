@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled
 
 LARGEST_SUM = 1 << 22
 """Up to here singular values are added one by one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,13 +81,6 @@ class Parity(Workload):
     def column_norms(self) -> Floats:
         writable("the column norms", self.shape[1])
         return np.full(self.shape[1], math.sqrt(self.shape[0]))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"workload": self.kind, "dim": self.dim, "width": self.width}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Parity:
-        return cls(fields["dim"], fields["width"])
 
     def describe(self) -> str:
         return f"the {self.shape[0]:,} parities of {self.width} of {self.dim} bits"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -49,13 +48,6 @@ class Prefix(Workload):
 
     def column_norms(self) -> Floats:
         return self.row_norms()[::-1]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"workload": self.kind, "n": self.n}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Prefix:
-        return cls(fields["n"])
 
     def describe(self) -> str:
         return f"the {self.n:,} prefix sums of {self.n:,} cells"

@@ -21,12 +21,12 @@ import numpy as np
 from muhat._arrays import Floats
 from muhat.ellipsoids.interior_point import trace_norm
 from muhat.ellipsoids.verification import FUNCTION_ERROR, TINY, UNIT, Unverified, gamma
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, SumOfWorkloads, Workload
 from muhat.workloads.explicit import Explicit
 from muhat.workloads.kron import Kron
 from muhat.workloads.linear_map import BLOCK
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled, Stack, SumOfWorkloads
+from muhat.workloads.stack import Stack
 
 LARGEST_PAIRS = 1 << 26
 PRECISE, ROUGH = 1e-11, 1e-10

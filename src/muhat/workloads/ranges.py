@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -69,13 +68,6 @@ class Ranges(Workload):
         writable("the column norms", self.n)
         index = np.arange(self.n, dtype=np.float64)
         return np.sqrt((index + 1) * (self.n - index))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"workload": self.kind, "n": self.n}
-
-    @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> Ranges:
-        return cls(fields["n"])
 
     def describe(self) -> str:
         return f"all {self.shape[0]:,} ranges of {self.n:,} cells"

@@ -17,7 +17,7 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.linear_map import LinearMap
@@ -26,7 +26,7 @@ from muhat.workloads.residual_basis import Axes, Orbits, closure, orbits_of
 from muhat.workloads.residual_differences import best_weights_of_differences
 from muhat.workloads.residual_optimum import best_weights
 from muhat.workloads.residual_tables import assembled, centred, rows_of, summed
-from muhat.workloads.stack import Scaled, Stack
+from muhat.workloads.stack import Stack
 
 LARGEST_CLOSURE = 1 << 21
 """The most residual parts, counted once for every table they are in."""

@@ -7,12 +7,11 @@ from functools import singledispatch
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.identity import Identity
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.ranges import Ranges
-from muhat.workloads.stack import Scaled
 
 LARGEST_SOLVED = 1 << 20
 """Matrices without structure are solved up to this many entries."""

@@ -24,9 +24,10 @@ from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.radius_grids import SquaredLengths, geometric_radii
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 RHO = mh.ZCDP(rho=0.5)
@@ -39,9 +40,9 @@ METHODS: list[dict[str, Any]] = [
 
 
 def sharing_for(dim: int, n: int, promise: Any = RHO, weights: Any = None) -> Sharing:
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, 1)
     scales = np.ones(dim) if weights is None else np.asarray(weights)
-    return Sharing(100.0, scales, n, protection)
+    return Sharing(100.0, scales, n, protection, NoiseKind.named_by(promise))
 
 
 def run(method: Clipped, rows: np.ndarray) -> Learnt:
@@ -117,7 +118,7 @@ def test_the_cost_recomputed_from_the_integers_is_the_promise(
     )
     watch = Watch(monkeypatch)
     found = plan.method.run(open_source(gaussian(900, dim), None, dim))
-    whole = Protection.of(promise, Neighbors.SUBSTITUTE, 2).strength_squared
+    whole = Strength.of(promise, NoiseKind.named_by(promise)).squared
     allowed = Fraction(2) if pure else whole
     assert watch.spent <= allowed
     assert sum(step.share for step in found.steps) == 1
@@ -407,4 +408,4 @@ def test_a_stage_takes_its_share_of_the_promise_alone() -> None:
     )
     assert (part.radius_share, part.mean_share) == (Fraction(3, 16), Fraction(9, 16))
     assert part.beyond > whole.beyond
-    assert part.search.strength_squared == Fraction(3, 16) * sharing.protection.strength_squared
+    assert part.search.strength_squared == Fraction(3, 16) * sharing.whole.squared

@@ -21,16 +21,17 @@ from muhat.mechanisms.learning.line_ends import (
     tails,
 )
 from muhat.mechanisms.learning.recentring_schedule import Schedule
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 RHO = mh.ZCDP(rho=0.5)
 
 
 def schedule(n: int = 10_000, contributions: int = 1) -> Schedule:
-    protection = Protection.of(RHO, Neighbors.SUBSTITUTE, contributions)
-    return Schedule(1e6, np.ones(1), n, protection)
+    protection = Protection(RHO, Neighbors.SUBSTITUTE, contributions)
+    return Schedule(1e6, np.ones(1), n, protection, NoiseKind.NORMAL)
 
 
 @pytest.mark.parametrize("contributions", [1, 3])
@@ -39,7 +40,7 @@ def test_a_moved_record_moves_the_integers_of_the_curve_by_its_share_at_most(
     cells: int, contributions: int
 ) -> None:
     recipe = prefix_recipe(schedule(contributions=contributions), cells, CURVE_SHARE)
-    allowed = recipe.protection.strength_squared
+    allowed = recipe.protection.strength_squared(recipe.law.kind)
     assert allowed == Fraction(1, 5)
     encoded = [recipe.query.encode(row) for row in contributions * np.eye(cells, dtype=np.int64)]
     pairs = [(0, cells - 1), (0, 1), (cells // 2, cells // 2 - 1), (cells - 2, 1)]

@@ -12,13 +12,14 @@ from muhat.data import open_source
 from muhat.mechanisms.learning.line_interval import LineEdges, count_sides, line_interval
 from muhat.mechanisms.learning.recentring_schedule import Schedule
 from muhat.mechanisms.learning.steps import SourceReader, Steps
-from muhat.mechanisms.sums.recipe import Protection
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 
 def steps_for(rows: np.ndarray, weight: float = 1.0, center: float = 0.0) -> Steps:
-    protection = Protection.of(mh.ZCDP(rho=0.5), Neighbors.SUBSTITUTE, 1)
-    schedule = Schedule(1e4, np.array([weight]), len(rows), protection)
+    protection = Protection(mh.ZCDP(rho=0.5), Neighbors.SUBSTITUTE, 1)
+    schedule = Schedule(1e4, np.array([weight]), len(rows), protection, NoiseKind.NORMAL)
     reader = SourceReader(open_source(rows, None, 1), schedule)
     return Steps(schedule, reader.filling(np.array([center])))
 

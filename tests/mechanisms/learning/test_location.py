@@ -19,8 +19,9 @@ from muhat.errors import DataChanged
 from muhat.mechanisms.learning import location
 from muhat.mechanisms.learning.location import Location, rarity, tail_reach
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 
@@ -42,10 +43,10 @@ def search(
     dim: int = 1,
 ) -> Location | None:
     promise = mh.ZCDP(rho=1) if promise is None else promise
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
-    pure = isinstance(promise, mh.PureDP)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, 1)
+    isinstance(promise, mh.PureDP)
     scales = np.full(dim, scale)
-    found = Location.of(magnitude, scales, order, n, protection, pure=pure)
+    found = Location.of(magnitude, scales, order, n, protection, NoiseKind.named_by(promise))
     level = round(-math.log10(failure / dim)) - 1
     return None if found is None or level >= len(found.known) else found.at(level)
 
@@ -181,9 +182,9 @@ def test_the_mean_is_within_reach_in_every_run(promise: Any) -> None:
 
 
 def test_every_column_has_its_own_scale_and_share() -> None:
-    protection = Protection.of(mh.ZCDP(rho=1), Neighbors.SUBSTITUTE, 1)
+    protection = Protection(mh.ZCDP(rho=1), Neighbors.SUBSTITUTE, 1)
     scales = np.array([0.01, 1.0, 50.0])
-    found = Location.of(1e3, scales, 2.0, 4000, protection, pure=False)
+    found = Location.of(1e3, scales, 2.0, 4000, protection, NoiseKind.NORMAL)
     assert found is not None
     found = found.at(8)
     assert found.failure == pytest.approx(3e-9)

@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.moment_error import MomentError
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
 
 

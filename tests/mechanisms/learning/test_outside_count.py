@@ -14,7 +14,7 @@ from muhat.mechanisms.learning.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.quantiles import search_walk
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 
 @pytest.mark.parametrize("law", ["normal", "laplace"])

@@ -24,8 +24,10 @@ from muhat.mechanisms.learning.padded_means import LOCATION_SHARES, PaddedMeans
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.tails import bias_bound, closed_bias, closed_pad
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 PROMISES = [mh.PureDP(epsilon=20), mh.ZCDP(rho=5), mh.GDP(mu=3), mh.ApproxDP(epsilon=8, delta=1e-6)]
@@ -43,9 +45,9 @@ def made(
     contributions: int = 1,
     weights: Any = None,
 ) -> PaddedMean:
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, contributions)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, contributions)
     scaled = np.ones(dim) if weights is None else np.asarray(weights, float)
-    sharing = Sharing(magnitude, scaled, n, protection)
+    sharing = Sharing(magnitude, scaled, n, protection, NoiseKind.named_by(promise))
     moment = Moment(order, np.linspace(1, 2, dim))
     means = PaddedMeans(sharing, moment)
     found = (means.located if learnt else means.wide)(np.full(dim, bias))
@@ -105,7 +107,7 @@ def test_the_cost_recomputed_from_the_integers_is_within_the_promise(
     method = made(promise, learnt=learnt, dim=dim, contributions=contributions)
     watch = Watch(monkeypatch)
     found = run(method, records(dim=dim))
-    whole = Protection.of(promise, Neighbors.SUBSTITUTE, contributions).strength_squared
+    whole = Strength.of(promise, NoiseKind.named_by(promise)).squared
     allowed = Fraction(20) if isinstance(promise, mh.PureDP) else whole
     assert (watch.sums, watch.searches) == (1, dim if learnt else 0)
     assert allowed * Fraction(99, 100) < watch.spent <= allowed
@@ -257,11 +259,11 @@ def test_the_error_rises_where_the_search_cannot_be_trusted() -> None:
 
 def test_intervals_that_floats_cannot_hold_are_not_offered() -> None:
     sharing = made(mh.ZCDP(rho=5), learnt=False, magnitude=1e3).sharing
-    far = Sharing(1e30, sharing.weights, sharing.n, sharing.protection)
+    far = Sharing(1e30, sharing.weights, sharing.n, sharing.protection, sharing.kind)
     moment, biases = Moment(2.0, np.ones(1)), np.array([0.05])
     assert PaddedMeans(far, moment).wide(biases) is None
     assert PaddedMeans(far, moment).located(biases) is None
-    few = Sharing(1e3, sharing.weights, 10, sharing.protection)
+    few = Sharing(1e3, sharing.weights, 10, sharing.protection, sharing.kind)
     assert PaddedMeans(few, moment).located(biases) is None
     assert PaddedMeans(few, moment).wide(biases) is not None
 

@@ -28,9 +28,10 @@ from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.search_walk import Walk
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS, rounded_normal
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors
 
@@ -40,9 +41,9 @@ PROMISES = [mh.ZCDP(rho=0.5), mh.GDP(mu=0.7), mh.ApproxDP(epsilon=1, delta=1e-6)
 def schedule_for(
     dim: int, n: int, promise: Any, *, contributions: int = 1, weights: Any = None
 ) -> Schedule:
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, contributions)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, contributions)
     scales = np.ones(dim) if weights is None else np.asarray(weights)
-    return Schedule(1e4, scales, n, protection)
+    return Schedule(1e4, scales, n, protection, NoiseKind.named_by(promise))
 
 
 def run(rows: np.ndarray, promise: Any, **options: Any) -> Learnt:
@@ -110,8 +111,7 @@ def test_the_cost_recomputed_from_the_integers_is_within_the_promise(
 ) -> None:
     watch = Watch(monkeypatch)
     found = run(gaussian(1500, dim, shift), promise, contributions=2)
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, 2)
-    whole = protection.strength_squared
+    whole = Strength.of(promise, NoiseKind.named_by(promise)).squared
     allowed = whole if not isinstance(promise, mh.PureDP) else Fraction(2)
     assert watch.events == len(found.steps)
     assert watch.spent <= allowed
@@ -429,9 +429,13 @@ def test_five_passes_are_enough_on_the_common_path() -> None:
             self.calls["sums"] += 1
             return super().sums(lattice)
 
-    reader = Counting(gaussian(4000, 8))
-    recentred_mean(schedule_for(8, 4000, mh.ZCDP(rho=0.5)), reader)
-    assert reader.calls == {"counts": 2, "sums": 2, "excess": 1}
+    taken: Counter[tuple[int, ...]] = Counter()
+    for _ in range(15):
+        reader = Counting(gaussian(4000, 8))
+        recentred_mean(schedule_for(8, 4000, mh.ZCDP(rho=0.5)), reader)
+        taken[tuple(reader.calls[name] for name in ("counts", "sums", "excess"))] += 1
+    # One run in a hundred or so takes another path; eight of 15 are rarer than 1e-11.
+    assert taken.most_common(1)[0][0] == (2, 2, 1)
 
 
 @pytest.mark.parametrize("promise", [mh.ZCDP(rho=0.5), mh.PureDP(epsilon=1)])

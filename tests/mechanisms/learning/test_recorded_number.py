@@ -13,6 +13,7 @@ import muhat as mh
 from muhat.mechanisms.learning.outside_count import count_outside
 from muhat.mechanisms.learning.recorded_number import FAILURE, RecordedNumber
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind
 
 PROMISES = [
     mh.ZCDP(rho=0.5),
@@ -33,7 +34,7 @@ def test_the_count_and_the_mean_share_the_promise(promise: Any, contributions: i
     # One person moves the integer by no more than the count's own promise allows.
     search = number.search
     moved = Fraction(search.sensitivity, 1 << FRACTION_BITS)
-    if search.law.is_pure:
+    if search.law.kind is NoiseKind.PURE:
         assert count.follows_from_pure(float(moved))
     else:
         assert moved**2 <= count.normal_mu_squared
@@ -44,7 +45,11 @@ def test_so_many_records_are_there_but_for_one_chance_in_a_billion(promise: Any)
     number = RecordedNumber.of(promise, 5000, 1)
     search = number.search
     reach = number.margin / search.noise_unit
-    tail = math.exp(-reach) / 2 if search.law.is_pure else math.erfc(reach / math.sqrt(2)) / 2
+    tail = (
+        math.exp(-reach) / 2
+        if search.law.kind is NoiseKind.PURE
+        else math.erfc(reach / math.sqrt(2)) / 2
+    )
     assert 0.9 * FAILURE < tail <= FAILURE
     draws = [number.draw(3000) for _ in range(300)]
     assert all(drawn <= 3000 for _, drawn in draws)

@@ -20,7 +20,8 @@ from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.shifted import ShiftedClipped
 from muhat.mechanisms.learning.steps import SourceReader, Steps
 from muhat.mechanisms.quantiles.quantile import TABLE_CELLS
-from muhat.mechanisms.sums.recipe import Protection
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 RHO = mh.ZCDP(rho=0.5)
@@ -28,8 +29,8 @@ PROMISES = [RHO, mh.GDP(mu=1), mh.ApproxDP(epsilon=2, delta=1e-6), mh.PureDP(eps
 
 
 def sharing_for(dim: int, n: int, promise: Any = RHO, magnitude: float = 1e4) -> Sharing:
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
-    return Sharing(magnitude, np.ones(dim), n, protection)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, 1)
+    return Sharing(magnitude, np.ones(dim), n, protection, NoiseKind.named_by(promise))
 
 
 def method_for(rows: np.ndarray, promise: Any = RHO, **options: Any) -> ShiftedClipped:
@@ -61,7 +62,7 @@ def test_shares_are_those_of_the_paper() -> None:
         "radius": 3 / 16,
         "the mean": 9 / 16,
     }
-    whole = method.sharing.protection.strength_squared
+    whole = method.sharing.whole.squared
     assert method.median.strength_squared == whole / 4 / 8
     assert method.medians.searches[0][0].strength_squared == method.median.strength_squared
     pure = ShiftedClipped(sharing_for(5, 1000, mh.PureDP(epsilon=2)))

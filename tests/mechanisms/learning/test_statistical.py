@@ -15,7 +15,8 @@ from muhat.mechanisms.learning.clipping_stage import FAILURE
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.statistical import Statistical
-from muhat.mechanisms.sums.recipe import Protection
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 RHO = mh.ZCDP(rho=0.5)
@@ -29,8 +30,12 @@ def method_for(
     faithful: bool = False,
     promise: Any = RHO,
 ) -> Statistical:
-    protection = Protection.of(promise, Neighbors.SUBSTITUTE, 1)
-    return Statistical(Sharing(50.0, np.ones(dim), n, protection), faithful, scale=scale)
+    protection = Protection(promise, Neighbors.SUBSTITUTE, 1)
+    return Statistical(
+        Sharing(50.0, np.ones(dim), n, protection, NoiseKind.named_by(promise)),
+        faithful,
+        scale=scale,
+    )
 
 
 def typical(method: Statistical, rows: np.ndarray) -> Learnt:

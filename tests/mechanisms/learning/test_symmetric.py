@@ -17,12 +17,12 @@ import muhat as mh
 from muhat.data import open_source
 from muhat.data.bin_counts import BinCounts
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.symmetric import SymmetricMean, SymmetricMeans, SymmetricOutcome
-from muhat.mechanisms.learning.symmetric_column import MOST_FIRST, least_first
+from muhat.mechanisms.learning.symmetric import SymmetricMeans, SymmetricOutcome, run_alone
+from muhat.mechanisms.learning.symmetric_column import MOST_FIRST, SymmetricMean, least_first
 from muhat.mechanisms.learning.symmetric_error import IntervalMoments, Search
 from muhat.noise import FRACTION_BITS
 from muhat.noise.discrete import discrete_laplace
-from muhat.noise.law import Laplace
+from muhat.noise.laplace import Laplace
 
 Floats = np.ndarray
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -38,7 +38,7 @@ LAWS: dict[str, Draw] = {
 """All of variance 1."""
 
 # Narrow bins and a tight clip, so that clipping matters.
-NARROW = SymmetricMean.planned(270, PROMISE, (4, 2.0), scale=1.0, first=70, width=1.5, clip=1.0)
+NARROW = SymmetricMean.planned(270, PROMISE, (4, 2.0), scale=1.0, first=70, reach=(1.5, 1.0))
 PLACES = 1000 + NARROW.width * np.arange(10) / 10
 
 
@@ -110,7 +110,7 @@ def test_runs_over_a_source_are_as_unbiased() -> None:
     place = 666.25 * NARROW.width
     for mean, least, most in [(NARROW, 0.0, 5.5), (replace(NARROW, offset=False), 11, math.inf)]:
         data = place + rng.standard_normal((600, mean.n))
-        outcomes = [mean.run(open_source(row)).value for row in data]
+        outcomes = [run_alone(mean, open_source(row)).value for row in data]
         values = np.array([value for value in outcomes if value is not None]) - place
         assert len(values) > 540
         assert least <= abs(values.mean()) / (values.std() / math.sqrt(len(values))) < most
@@ -225,7 +225,7 @@ def test_without_noise_it_is_the_mean_of_the_clipped_rows(monkeypatch: pytest.Mo
     rows = rng.standard_normal(5000) + 123.456
     rows[-5:] = [1e9, -1e9, np.nan, np.inf, 200.0]
     mean = SymmetricMean.planned(5000, mh.ApproxDP(epsilon=1, delta=1e-6), (4, 1.32), scale=1.0)
-    outcome = mean.run(open_source(rows))
+    outcome = run_alone(mean, open_source(rows))
     assert outcome.interval is not None
     lower, upper = outcome.interval
     assert upper - lower == pytest.approx(2 * mean.clip)
@@ -244,11 +244,11 @@ def test_a_row_matters_to_one_half_only(monkeypatch: pytest.MonkeyPatch) -> None
     quiet(monkeypatch)
     rows = np.random.default_rng(3).standard_normal(1000)
     mean = SymmetricMean.planned(1000, PROMISE, (4, 1.32), scale=1.0)
-    before = mean.run(open_source(rows))
+    before = run_alone(mean, open_source(rows))
     for place, value_stays in [(0, True), (mean.first - 1, True), (mean.first, False)]:
         moved = rows.copy()
         moved[place] += 3
-        after = mean.run(open_source(moved))
+        after = run_alone(mean, open_source(moved))
         assert after.interval == before.interval
         assert (after.value == before.value) is value_stays
 
@@ -262,7 +262,7 @@ def test_every_kind_of_source_has_the_same_halves(
     quiet(monkeypatch)
     rows = np.round(np.random.default_rng(4).standard_normal(3000) * 4 + 50, 3)
     mean = SymmetricMean.planned(3000, PROMISE, (2, 4.0), first=777)
-    expected = mean.run(open_source(rows))
+    expected = run_alone(mean, open_source(rows))
     data: Any = rows
     if kind == "parquet":
         for index, part in enumerate(np.array_split(rows, 3)):
@@ -273,7 +273,7 @@ def test_every_kind_of_source_has_the_same_halves(
         data.write_text("x\n" + "".join(f"{value}\n" for value in rows))
     elif kind == "table":
         data = pa.Table.from_batches(pa.table({"x": rows}).to_batches(max_chunksize=70))
-    found = mean.run(open_source(data))
+    found = run_alone(mean, open_source(data))
     assert found.value == pytest.approx(expected.value, abs=1e-12)
     assert found.interval == expected.interval
 
@@ -281,7 +281,7 @@ def test_every_kind_of_source_has_the_same_halves(
 def test_nothing_is_an_honest_outcome() -> None:
     rows = np.arange(2000.0) * 1000
     mean = SymmetricMean.planned(2000, mh.ApproxDP(epsilon=1, delta=1e-6), (4, 1.0))
-    outcome = mean.run(open_source(rows))
+    outcome = run_alone(mean, open_source(rows))
     assert outcome.value is None
     assert outcome.interval is None
     assert outcome.noise is None
@@ -294,7 +294,7 @@ def test_no_magnitude_is_needed_wherever_the_records_lie() -> None:
         rows = center + np.random.default_rng(6).standard_normal(4000)
         rows[3] = 1e300
         mean = SymmetricMean.planned(4000, promise, (4, 1.32), scale=1.0)
-        value = mean.run(open_source(rows)).value
+        value = run_alone(mean, open_source(rows)).value
         assert value is not None
         assert abs(value - center) < 1
         assert abs(center) < mean.reach
@@ -387,8 +387,8 @@ def test_what_was_not_planned_for_is_refused_before_a_value_is_read() -> None:
         {"moment": (1.5, 1.0)},
         {"moment": (4, 0.0)},
         {"scale": -1.0},
-        {"clip": 0.0},
-        {"width": 0.0},
+        {"reach": (10.0, 0.0)},
+        {"reach": (0.0, 1.0)},
         {"contributions": 0},
     ],
 )
@@ -426,6 +426,6 @@ def test_no_order_of_the_first_rows_can_be_told(monkeypatch: pytest.MonkeyPatch)
     outcomes: list[SymmetricOutcome] = []
     for seed in range(3):
         head = np.random.default_rng(seed).permutation(rows[: NARROW.first])
-        outcomes.append(NARROW.run(open_source(np.append(head, rows[NARROW.first :]))))
+        outcomes.append(run_alone(NARROW, open_source(np.append(head, rows[NARROW.first :]))))
     assert len({str((b.numbers.tolist(), b.counts.tolist())) for b in seen}) == 1
     assert len({outcome.value for outcome in outcomes}) == 1

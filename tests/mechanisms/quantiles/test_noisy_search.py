@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 UNIT = 1 << 54
 NORMAL, LAPLACE = LAWS["normal"], LAWS["laplace"]

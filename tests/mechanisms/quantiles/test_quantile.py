@@ -11,13 +11,12 @@ import pytest
 from muhat.data import open_source
 from muhat.data.grid_counts import count_windows
 from muhat.data.grids import UniformGrid
-from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles import quantile
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount, spent_beside
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import ZCDP, Neighbors, PureDP
 
 HALF = Fraction(1, 2)
@@ -27,7 +26,7 @@ GRIDS = (UniformGrid(0.0, 1000.0, 1.0), UniformGrid(0.0, 1.0, 0.25))
 def recipe_of(promise, *, n=None, grids=GRIDS, fractions=(HALF,), contributions=1, **options):
     neighbors = Neighbors.ADD_REMOVE if n is None else Neighbors.SUBSTITUTE
     law = LAWS["laplace" if isinstance(promise, PureDP) else "normal"]
-    protection = Protection.of(promise, neighbors, contributions)
+    protection = Protection(promise, neighbors, contributions)
     return QuantileRecipe.of(grids, fractions, n, law, protection, **options)
 
 
@@ -49,7 +48,7 @@ def total_spent(recipe):
 def test_all_searches_together_spend_the_promise_and_no_more(promise, n, contributions):
     fractions = (Fraction(1, 10), HALF, Fraction(1, 3))
     recipe = recipe_of(promise, n=n, fractions=fractions, contributions=contributions)
-    allowed = recipe.protection.strength_squared
+    allowed = recipe.protection.strength_squared(recipe.law.kind)
     assert allowed * (1 - 1e-10) < total_spent(recipe) <= allowed
 
 
@@ -71,7 +70,7 @@ def test_a_rank_that_is_secret_is_never_used():
         QuantileRecipe(
             secret.grids, secret.fractions, None, secret.law, secret.protection, public.searches
         )
-    with pytest.raises(InvalidInput):
+    with pytest.raises(AssertionError):
         QuantileRecipe(
             public.grids, public.fractions, None, public.law, public.protection, secret.searches
         )
@@ -83,7 +82,7 @@ def test_a_rank_that_is_secret_is_never_used():
 def test_counts_beside_searches_use_the_promise_up_and_no_more(promise, n, contributions):
     options = {"n": n, "contributions": contributions, "recorded": True, "intervals": True}
     recipe = recipe_of(promise, fractions=(Fraction(1, 10), HALF), **options)
-    allowed = recipe.protection.strength_squared
+    allowed = recipe.protection.strength_squared(recipe.law.kind)
     columns = list(zip(*recipe.searches, strict=True))
     spent = [spent_beside(*pair) for pair in zip(columns, recipe.counts, strict=True)]
     total = sum(spent) if recipe.law.name == "normal" else max(spent) * len(spent) ** 2
@@ -93,6 +92,9 @@ def test_counts_beside_searches_use_the_promise_up_and_no_more(promise, n, contr
     finer = tuple(RecordedCount(c.law, c.multiplier * 101 // 100) for c in recipe.counts)
     with pytest.raises(AssertionError):
         QuantileRecipe(*fields, finer)
+    other = LAWS["normal" if recipe.law.name == "laplace" else "laplace"]
+    with pytest.raises(AssertionError, match="another law"):
+        QuantileRecipe(*fields, tuple(RecordedCount(other, c.multiplier) for c in recipe.counts))
     if n is not None:
         with pytest.raises(AssertionError):
             QuantileRecipe(*fields, None)

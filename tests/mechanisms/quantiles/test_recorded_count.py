@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount, count_beside, spent_beside
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 CELLS, WHOLE = 9, 1 << 108
 NORMAL, LAPLACE = LAWS["normal"], LAWS["laplace"]

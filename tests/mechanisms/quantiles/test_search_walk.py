@@ -10,7 +10,7 @@ import pytest
 
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.search_walk import Tally
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 NORMAL = LAWS["normal"]
 SEARCH = NoisySearch(1024, NORMAL, Fraction(1, 25), further=4)

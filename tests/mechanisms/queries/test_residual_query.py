@@ -15,7 +15,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.residual_fit import absolute_weights, fit_residuals
 from muhat.mechanisms.queries.residual_query import ResidualQuery, decoded
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.privacy import Neighbors
 from muhat.workloads import marginals, stack
 from muhat.workloads.residuals import factorize_marginal_stack, factorize_marginals
@@ -143,7 +143,7 @@ def spread_is_as_stated(W, q, stated, runs=1000):
 @pytest.mark.parametrize("W", WORKLOADS[:3], ids=str)
 def test_simulated_errors_have_the_stated_deviations(W, neighbors):
     q = query_for(W, neighbors, strength=Fraction(1, 4))
-    stated = q.standard_deviations(LAWS["normal"])
+    stated = q.scales
     assert spread_is_as_stated(W, q, stated)
     f = factorize_marginals(W, 2, neighbors)
     np.testing.assert_allclose(stated, 2 * f.standard_deviations, rtol=1e-6)
@@ -153,7 +153,7 @@ def test_a_wrong_multiplier_is_caught():
     W = WORKLOADS[0]
     q = query_for(W, Neighbors.ADD_REMOVE)
     wrong = replace(q, multipliers=tuple(int(1.3 * m) for m in q.multipliers))
-    stated = wrong.standard_deviations(LAWS["normal"])
+    stated = wrong.scales
     assert spread_is_as_stated(W, wrong, stated)
     assert not spread_is_as_stated(W, q, stated)
 
@@ -164,7 +164,7 @@ def test_real_noise_is_added_to_every_table():
     x = counts_for(W)
     law = LAWS["normal"]
     answers = q.release(margins_of(W.cells, q.sets, x), law.sample)
-    scaled = (answers - W @ x.ravel()) / q.standard_deviations(law)
+    scaled = (answers - W @ x.ravel()) / q.scales
     # A normal variable is beyond 6 with a chance of 2e-9, or within 1e-9 with one of 8e-10.
     assert (np.abs(scaled) < 6).all()
     assert (np.abs(scaled) > 1e-9).all()
@@ -221,9 +221,7 @@ def test_weighted_tables_come_out_multiplied():
     x = counts_for(W)
     answers = q.release(margins_of(W.cells, q.sets, x), fake_normal(1))
     np.testing.assert_allclose(answers[8:], -2 * answers[:2])
-    np.testing.assert_allclose(
-        q.standard_deviations(LAWS["normal"]), f.standard_deviations, rtol=1e-6
-    )
+    np.testing.assert_allclose(q.scales, f.standard_deviations, rtol=1e-6)
 
 
 def test_attributes_beyond_any_histogram_are_released():

@@ -14,9 +14,10 @@ from muhat import workloads
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.mechanisms.queries.strategy_query import fit_strategy
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 from muhat.workloads.factorize import factorize
 
@@ -102,12 +103,12 @@ def test_the_stated_scales_are_those_of_the_decoder(name, neighbors):
 def test_a_planted_error_in_the_scale_is_caught():
     """A recipe checks itself: a strategy twice as large as the promise allows is refused."""
     factorization = factorize(workloads.prefix(8))
-    protection = Protection(ADD, Fraction(1), 1, pure=False)
+    protection = Protection(Strength(NoiseKind.NORMAL, Fraction(1)), ADD, 1)
     recipe = LinearRecipe.of(factorization, LAWS["normal"], protection)
     with pytest.raises(AssertionError):
         replace(recipe, query=replace(recipe.query, multiplier=2 * recipe.query.multiplier))
     with pytest.raises(AssertionError):
-        replace(recipe, protection=Protection(ADD, Fraction(1), 2, pure=False))
+        replace(recipe, protection=Protection(Strength(NoiseKind.NORMAL, Fraction(1)), ADD, 2))
 
 
 def test_contributions_multiply_the_noise():

@@ -16,7 +16,7 @@ from muhat.mechanisms.queries.residual_fit import fit_residuals
 from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.privacy import Neighbors
 from muhat.workloads import marginals, stack
 from muhat.workloads.residuals import factorize_marginal_stack, factorize_marginals
@@ -81,7 +81,7 @@ def spread_is_as_stated(q, stated, runs=1000):
 @pytest.mark.parametrize("neighbors", BOTH)
 def test_simulated_errors_have_the_stated_deviations(neighbors):
     q = query_for(neighbors)
-    stated = q.standard_deviations(LAPLACE)
+    stated = q.scales * math.sqrt(LAPLACE.variance(1))
     assert spread_is_as_stated(q, stated)
     wrong = replace(q, multipliers=tuple(2 * m for m in q.multipliers))
     assert not spread_is_as_stated(wrong, stated)

@@ -10,15 +10,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
+from muhat.domains.blocks import Block
 from muhat.domains.lattice import BallLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ball_squares import ball_recipe
-from muhat.mechanisms.sums.block import Block
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import Strength
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
+from muhat.records.columns import Batch
 
 SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
 STRENGTH = Fraction(1, 4)
@@ -36,7 +38,7 @@ CASES = [
 def recipe_of(law, neighbors, dim, share=0.0, each=True, contributions=1):
     lattice = BallLattice.around([0.5] * dim, 3.0)
     block = Block(lattice, np.full(dim, 3.0), np.full(dim, 0.5))
-    protection = Protection(neighbors, STRENGTH, contributions, pure=law != "normal")
+    protection = Protection(Strength(LAWS[law].kind, STRENGTH), neighbors, contributions)
     return ball_recipe("test", law, block, protection, count_share=share, each=each)
 
 

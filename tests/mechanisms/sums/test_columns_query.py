@@ -10,25 +10,27 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from muhat.data.columns import Batch, Floats
 from muhat.data.kernel import record_integers
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.columns import columns_recipe
 from muhat.mechanisms.sums.columns_query import SQUARE_BOUND
-from muhat.mechanisms.sums.recipe import Protection
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
+from muhat.records.columns import Batch, Floats
 
 SUBSTITUTE, ADD_REMOVE = Neighbors.SUBSTITUTE, Neighbors.ADD_REMOVE
 AROUND = BoxLattice.around([-3.0], [5.0])
 WITH_ZERO = BoxLattice.with_zero([2.0], [5.0])
-LAWS = {"normal": 2.0, "laplace": 1.0, "maximum-norm": math.inf}
+NORMS = {"normal": 2.0, "laplace": 1.0, "maximum-norm": math.inf}
 STRENGTH = Fraction(1, 4)
 
 CASES = [
     (law, neighbors, box, squares, counts, share)
-    for law in LAWS
+    for law in NORMS
     for neighbors in Neighbors
     for box, squares, counts, share in (
         (AROUND, True, True, 0.0),
@@ -44,7 +46,7 @@ CASES = [
 
 
 def recipe_of(law, neighbors, box, squares, counts, share, contributions=1):
-    protection = Protection(neighbors, STRENGTH, contributions, pure=law != "normal")
+    protection = Protection(Strength(LAWS[law].kind, STRENGTH), neighbors, contributions)
     return columns_recipe(
         "test",
         law,
@@ -111,7 +113,7 @@ def longest_of(query, norm, neighbors, columns):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_two_neighbours_are_farther_apart_than_declared(case):
     law, neighbors, box, *_ = case
-    recipe, norm = recipe_of(*case), LAWS[law]
+    recipe, norm = recipe_of(*case), NORMS[law]
     declared = recipe.query.sensitivity(norm, neighbors, 1)
     assert declared**2 <= STRENGTH * (1 << 2 * FRACTION_BITS)
     observed = longest_move(recipe, norm, neighbors, box)
@@ -128,7 +130,7 @@ def test_no_two_neighbours_are_farther_apart_than_declared(case):
 def test_two_columns_move_as_far_as_the_cube_allows(neighbors, counts, squares):
     """Rows that are turned, and squares with noise of their own, are declared to the last bit."""
     box = BoxLattice.around([-3.0, 0.0], [5.0, 1.0])
-    protection = Protection(neighbors, STRENGTH, 1, pure=True)
+    protection = Protection(Strength(NoiseKind.PURE, STRENGTH), neighbors, 1)
     share = 0.0 if neighbors is SUBSTITUTE else 0.3
     query = columns_recipe(
         "test",
@@ -149,7 +151,7 @@ def test_two_columns_move_as_far_as_the_cube_allows(neighbors, counts, squares):
 
 def test_turned_rows_are_read_as_the_sums_and_counts_that_they_hold():
     box = BoxLattice.around([-3.0, 0.0], [5.0, 1.0])
-    protection = Protection(SUBSTITUTE, STRENGTH, 1, pure=True)
+    protection = Protection(Strength(NoiseKind.PURE, STRENGTH), SUBSTITUTE, 1)
     lattice = ColumnsLattice(box, squares=True, counts=True)
     query = columns_recipe("test", "maximum-norm", lattice, np.array([4.0, 0.5]), protection).query
     columns = [Floats(np.array([-3.0, 2.0, np.nan])), Floats(np.array([0.25, 0.5, 1.0]))]
@@ -190,7 +192,7 @@ def test_the_noise_is_that_of_the_table():
 
 @pytest.mark.parametrize(("law", "growth"), [("normal", 1.02), ("laplace", 1.3)])
 def test_larger_squares_would_move_more_and_are_declared_to(law, growth):
-    norm = LAWS[law]
+    norm = NORMS[law]
     recipe = recipe_of(law, SUBSTITUTE, AROUND, True, False, 0.0)
     query = recipe.query
     louder = replace(query, squares=tuple(int(growth * x) for x in query.squares))
@@ -227,10 +229,10 @@ def test_several_records_a_person_take_as_many_times_the_noise(contributions, ne
 def test_noise_of_its_own_is_as_large_as_is_said_and_tells_nothing_of_the_other(counts):
     """2,000 draws: mean squares within 25 % and no correlation of sizes, at 1e-6 together."""
     box = BoxLattice.around([-1.0, -1.0], [1.0, 1.0])
-    protection = Protection(SUBSTITUTE, STRENGTH, 1, pure=True)
+    protection = Protection(Strength(NoiseKind.PURE, STRENGTH), SUBSTITUTE, 1)
     lattice = ColumnsLattice(box, squares=True, counts=counts)
     recipe = columns_recipe("test", "maximum-norm", lattice, np.ones(2), protection)
-    noise = np.array([[float(x) for x in recipe.run([0] * lattice.dim, 0)] for _ in range(2000)])
+    noise = np.array([[float(x) for x in recipe.run([0] * lattice.dim, 0)] for _ in range(4000)])
     said = [*recipe.sum_spread.standard_error, *recipe.square_spread.standard_error]
     if counts:
         said += list(recipe.row_scales[-2:] * math.sqrt(recipe.sum_spread.law.variance(4)))

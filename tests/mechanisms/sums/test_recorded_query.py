@@ -11,19 +11,22 @@ import pytest
 from muhat.domains import Ball, Domain, Ellipsoid
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.mechanisms.sums.recipe import Recipe
 from muhat.mechanisms.sums.recorded_query import RecordedQuery, recorded_sum
 from muhat.noise import FRACTION_BITS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 BALLS = [Ball(3.0, 1, [7.0]), Ball(0.25, 4), Ellipsoid(np.diag([4.0, 9.0]), [1.0, 2.0])]
 
 
 def made(ball: Domain, *, pure: bool, contributions: int = 1, strength: float = 0.7) -> Recipe:
-    squared = Fraction(strength) ** 2
-    protection = Protection(Neighbors.SUBSTITUTE, squared, contributions, pure)
+    kind = NoiseKind.PURE if pure else NoiseKind.NORMAL
+    share = Strength(kind, Fraction(strength) ** 2)
+    protection = Protection(share, Neighbors.SUBSTITUTE, contributions)
     body = Body.of(ball, 2.0, np.ones(ball.dim), Neighbors.SUBSTITUTE)
-    return recorded_sum(body, protection)
+    return recorded_sum(body, protection, kind)
 
 
 @pytest.mark.parametrize("ball", BALLS, ids=["interval", "ball", "ellipsoid"])

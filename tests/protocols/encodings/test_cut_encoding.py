@@ -98,7 +98,7 @@ def test_a_shell_and_the_ball_within_add_up_to_the_ball():
     records = rng.normal(size=(200, 3)) * 3 + [10.0, 0.0, -4.0]
     look = Radius((10.0, 0.0, -4.0))
     inner = DomainEncoding(mh.Ball(2.0, 3, look.center), 44)
-    shell = ShellEncoding.between(look, 2.0, 5.0, 44)
+    shell = ShellEncoding.between(look, 2.0, 5.0).at(44)
     outer = DomainEncoding(mh.Ball(5.0, 3, look.center), 44)
 
     def mean(encoding: DomainEncoding) -> np.ndarray:
@@ -108,7 +108,7 @@ def test_a_shell_and_the_ball_within_add_up_to_the_ball():
 
 
 def test_a_shell_has_nothing_of_records_within_and_survives_any_record():
-    shell = ShellEncoding.between(Radius((1.0, 1.0)), 2.0, 3.0, 20)
+    shell = ShellEncoding.between(Radius((1.0, 1.0)), 2.0, 3.0).at(20)
     records = np.array([[1.0, 1.0], [np.nan, 2.9], [1e308, -1e308], [np.inf, np.nan]])
     numbers = shell.integers(records)
     assert np.abs(numbers[[0, 1, 3]]).max() <= 1
@@ -130,7 +130,7 @@ def test_encodings_survive_json(look):
     again = CutEncoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
     assert again == encoding
     if isinstance(look, Radius):
-        shell = ShellEncoding.between(look, 1.0, 3.0, 9)
+        shell = ShellEncoding.between(look, 1.0, 3.0).at(9)
         assert ShellEncoding.from_dict(json.loads(json.dumps(shell.to_dict()))) == shell
 
 

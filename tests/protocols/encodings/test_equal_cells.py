@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muhat.errors import InvalidInput
-from muhat.protocols.encodings.equal_cells import MOST_CELLS, EqualCells, read_cells
-from muhat.protocols.encodings.range_cells import read_look
+from muhat.protocols.encodings.equal_cells import MOST_CELLS, EqualCells
+from muhat.protocols.encodings.range_cells import RangeLook
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 
 
@@ -89,7 +89,7 @@ def test_impossible_cells_are_refused(arguments):
 def test_descriptions_come_back_also_as_a_look_and_in_a_tree():
     grid = EqualCells(-0.1, 1e300, 7)
     fields = json.loads(json.dumps(grid.to_dict()))
-    assert read_cells(fields) == read_look(fields) == grid
+    assert EqualCells.from_dict(fields) == RangeLook.from_dict(fields) == grid
     assert "7 cells from -0.1 to 1e+300" in grid.describe()
     tree = TreeEncoding(8, (1, 2, 4), look=grid)
     assert TreeEncoding.from_dict(json.loads(json.dumps(tree.to_dict()))) == tree

@@ -10,9 +10,9 @@ from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_cells import (
     Coordinates,
     Distance,
+    RangeLook,
     Rotated,
     drawn_numbers,
-    read_look,
 )
 
 RECORDS = np.random.default_rng(3).normal(size=(50, 3))
@@ -27,7 +27,7 @@ LOOKS = [
 
 @pytest.mark.parametrize("look", LOOKS, ids=repr)
 def test_a_look_is_read_back_from_its_description(look):
-    assert read_look(look.to_dict()) == look
+    assert RangeLook.from_dict(look.to_dict()) == look
 
 
 def test_the_numbers_are_those_of_plain_formulas():
@@ -78,7 +78,7 @@ def test_records_at_the_ends_of_the_floats_have_numbers():
         lambda: Rotated((1, 2), (0.0, 0.0)),
         lambda: Rotated((1,), (0.0, 0.0)),
         lambda: Rotated((1, 1), (0.0, 0.0), (-1,)),
-        lambda: read_look({"kind": "corner"}),
+        lambda: RangeLook.from_dict({"kind": "corner"}),
     ],
 )
 def test_looks_that_are_none_are_refused(make):

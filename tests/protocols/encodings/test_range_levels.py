@@ -86,7 +86,7 @@ def test_sets_are_drawn_as_often_as_their_weights_say():
 
 def test_shares_of_characters_add_up():
     for bits, mix in ((bits, best_mix(1024, bits)) for bits in (1, 2, 3, 5)):
-        assert mix.shares.sum() == pytest.approx(2**bits - 1)
+        assert mix.averages.sum() == pytest.approx(2**bits - 1)
         assert len(mix.sets) <= 10
         assert LevelMix.from_dict(mix.to_dict()) == mix
 

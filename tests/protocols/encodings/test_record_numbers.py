@@ -10,10 +10,10 @@ import pytest
 
 import muhat as mh
 from muhat import protocols
-from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.protocols import Protocol
 from muhat.protocols.encodings.record_numbers import check_axes, exact_numbers, traced_axes
+from muhat.records.columns import Batch
 
 HOSTILE = [0.0, 0.3, -7.5, 1e308, -1e308, 5e-324, np.inf, np.nan]
 OBLIQUE = mh.Zonotope(np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]))

@@ -10,7 +10,7 @@ from muhat import protocols
 from muhat.protocols.estimators.own_spread import of_people, of_records
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.roles.collector import Received
+from muhat.protocols.randomizers.randomizer import Received
 
 RUNS, PEOPLE = 250, 120
 LEAST = 0.95 - 5.5 * (0.95 * 0.05 / RUNS) ** 0.5

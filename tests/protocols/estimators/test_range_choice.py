@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from tree_mixes import tree_mix
 
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
@@ -19,8 +20,8 @@ from muhat.protocols.estimators.range_choice import (
     best_ranges,
     haar_mix,
     predicted_error,
-    tree_mix,
 )
+from muhat.protocols.estimators.range_counts import range_counts
 from muhat.protocols.randomizers.frequency import SubsetResponse
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 
@@ -35,7 +36,7 @@ def best(cells: int, promise: PureDP | ZCDP) -> RangeRandomizer:
 def average(cells: int, mix: LevelMix, response: SubsetResponse) -> float:
     """n times the mean variance of prefixes, without what sampling takes away."""
     difficulty = (CellTree(cells).slopes[:, 1:-1] ** 2).mean(axis=1)
-    return float(np.sum(difficulty / mix.shares)) / response.information
+    return float(np.sum(difficulty / mix.averages)) / response.information
 
 
 @pytest.mark.parametrize("cells", [3, 8, 64, 100, 1024])
@@ -84,7 +85,7 @@ def test_the_mix_is_the_optimum_over_all_sets(cells, bits):
         return float(np.sum(difficulty / (chances / chances.sum() @ columns)))
 
     least = minimize(error, np.zeros(len(sets)), method="L-BFGS-B").fun
-    found = float(np.sum(difficulty / best_mix(cells, bits).shares))
+    found = float(np.sum(difficulty / best_mix(cells, bits).averages))
     assert least * (1 - 1e-3) <= found <= least * (1 + 1e-3)
 
 
@@ -128,7 +129,7 @@ def test_the_predicted_error_is_that_of_simulation(cells, epsilon):
     rng, squares = np.random.default_rng(8), []
     for _ in range(trials):
         nonces = rng.integers(0, 256, (n, 16), np.uint8)
-        counts = chosen.estimate(nonces, chosen.randomize(records, nonces))
+        counts = range_counts(chosen, nonces, chosen.randomize(records, nonces))
         squares.append(((counts.prefix() - truth)[1:-1] ** 2).mean())
     spread = np.std(squares) / math.sqrt(trials)
     predicted = predicted_error(chosen, n).average ** 2
@@ -149,7 +150,7 @@ def test_quantiles_are_as_accurate_as_the_prefixes(cells, n):
     below = np.concatenate([[0.0], np.cumsum(counts) / n])
     for _ in range(60):
         nonces = rng.integers(0, 256, (n, 16), np.uint8)
-        found = chosen.estimate(nonces, chosen.randomize(records, nonces))
+        found = range_counts(chosen, nonces, chosen.randomize(records, nonces))
         for q in (0.1, 0.25, 0.5, 0.75, 0.9):
             cell = found.quantile_cell(q)
             misses.append(max(below[cell] - q, q - below[cell + 1], 0.0))

@@ -13,6 +13,7 @@ from muhat.privacy import PureDP
 from muhat.protocols.encodings.range_cells import Coordinates
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.range_choice import best_mix, best_ranges, range_difficulty
+from muhat.protocols.estimators.range_counts import range_counts
 from muhat.protocols.estimators.range_errors import prefix_variance
 from muhat.protocols.estimators.range_variance import range_variance, squares_of
 from muhat.protocols.randomizers.frequency import SubsetResponse
@@ -131,7 +132,7 @@ def test_repeated_estimates_have_this_variance(epsilon):
     errors = []
     for _ in range(trials):
         nonces = RNG.integers(0, 256, (people, 16), np.uint8)
-        prefix = randomizer.estimate(nonces, randomizer.randomize(records, nonces)).prefix()
+        prefix = range_counts(randomizer, nonces, randomizer.randomize(records, nonces)).prefix()
         errors.append((prefix - truth)[ends] - (prefix - truth)[starts])
     errors, whole = np.array(errors), (starts > 0) | (ends < cells)
     errors, starts, ends = errors[:, whole], starts[whole], ends[whole]

@@ -12,7 +12,7 @@ import muhat as mh
 from muhat import protocols
 from muhat.protocols import Protocol
 from muhat.protocols.means.local_chain import LocalChain, local_chain
-from muhat.protocols.roles.collector import Received
+from muhat.protocols.randomizers.randomizer import Received
 
 ERRORS = 5.6
 """Standard errors: 2e-8 a comparison, below 1e-6 for all of this file."""

@@ -8,7 +8,7 @@ import pytest
 from muhat.privacy import PureDP
 from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.estimators.range_choice import best_ranges
-from muhat.protocols.estimators.range_counts import RangeCounts
+from muhat.protocols.estimators.range_counts import RangeCounts, range_counts
 from muhat.protocols.means.local_chain_radius import (
     PULL,
     SURER,
@@ -27,7 +27,7 @@ def counted(distances: np.ndarray, epsilon: float, seed: int = 0) -> RangeCounts
     randomizer = best_ranges(Distance((0.0,)), GRID, PureDP(epsilon=epsilon))
     nonces = generator.integers(0, 256, (len(distances), 16), np.uint8)
     words = lambda count: generator.integers(0, 1 << 64, count, np.uint64)  # noqa: E731
-    return randomizer.estimate(nonces, randomizer.randomize(distances[:, None], nonces, words))
+    return range_counts(randomizer, nonces, randomizer.randomize(distances[:, None], nonces, words))
 
 
 def true_excess(distances: np.ndarray) -> np.ndarray:

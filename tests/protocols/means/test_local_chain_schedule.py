@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.protocols.estimators.range_counts import RangeCounts
+from muhat.protocols.estimators.range_counts import RangeCounts, range_counts
 from muhat.protocols.means import local_chain_schedule as rules
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_schedule import LocalChainSchedule
@@ -39,7 +39,7 @@ def counts_of(plan: LocalChainSchedule, place: Place, distances: np.ndarray) -> 
     records[:, 0] = distances
     nonces = generator.integers(0, 256, (len(distances), 16), np.uint8)
     words = lambda count: generator.integers(0, 1 << 64, count, np.uint64)  # noqa: E731
-    return loud.estimate(nonces, loud.randomize(records, nonces, words))
+    return range_counts(loud, nonces, loud.randomize(records, nonces, words))
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=repr)
@@ -54,7 +54,7 @@ def test_groups_leave_most_people_for_the_mean(dim, promise):
     fixed = sum(plan.users(replace(plan.first(), step=step)) for step in single)
     pair = plan.center_users + plan.radius_users
     assert fixed + pair <= 0.581 * plan.n
-    assert rules.LEAST_LEFT - rules.WIDE_SHARE > 0.13
+    assert rules.LEAST_LEFT - rules.WIDE_PART > 0.13
     assert min(plan.first_users, plan.center_users, plan.radius_users) >= 1
 
 

@@ -18,7 +18,7 @@ from muhat.protocols.means.local_three_rounds import (
     local_three_rounds,
     searched,
 )
-from muhat.protocols.roles.collector import Received
+from muhat.protocols.randomizers.randomizer import Received
 
 ERRORS = 5.6
 """Standard errors: 2e-8 a comparison, below 1e-6 for all of this file."""

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import muhat as mh
+from changed import changed
 from muhat import protocols
 from muhat.protocols import Protocol
+from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.means.shuffle_chain_rounds import ChainRounds
 from muhat.protocols.means.shuffle_chain_schedule import (
@@ -31,8 +33,8 @@ from muhat.protocols.means.shuffle_chain_state import (
     after_pull,
 )
 from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 
 PROMISE = mh.ApproxDP(epsilon=4.0, delta=1e-6)
 N, DIM, MAGNITUDE = 600, 2, 1e3
@@ -112,7 +114,7 @@ def test_the_error_is_the_noise_that_the_release_states(rounds, people):
     assert residual(release, people) < LARGEST
     moved = 12 * release.standard_error
     unshrunk = None if release.unshrunk is None else release.unshrunk + moved
-    assert residual(replace(release, value=release.value + moved, unshrunk=unshrunk), people) > 33
+    assert residual(changed(release, value=release.value + moved, unshrunk=unshrunk), people) > 33
 
 
 def test_people_outside_the_last_ball_are_counted_for_a_part_of_what_is_left(rounds, people):
@@ -326,8 +328,8 @@ def test_what_was_learnt_may_be_a_lie_and_moves_neither_promise_nor_server(round
 
 
 def test_a_server_of_another_kind_of_round_says_so(rounds, people):
-    counts = ShareRandomizer.of_tree(
-        2, [1], Allowance(PROMISE, Fraction(1, 9)), honest=540, users=N, dim=DIM
+    counts = FragmentRandomizer.of(
+        TreeEncoding(2, (1,), dim=DIM), Allowance(PROMISE, Fraction(1, 9)), honest=540, users=N
     )
     for randomizer in (counts, JointRandomizer((counts,))):
         protocol = replace(rounds[0], randomizer=randomizer)
@@ -544,4 +546,4 @@ def test_intervals_are_about_the_mean_before_the_shell_was_shrunk():
     assert (low + high) / 2 == pytest.approx(release.unshrunk)
     assert ((low <= release.value) & (release.value <= high)).all()
     assert residual(release, records) < 90
-    assert residual(replace(release, unshrunk=release.domain.center), records) > 90
+    assert residual(changed(release, unshrunk=release.domain.center), records) > 90

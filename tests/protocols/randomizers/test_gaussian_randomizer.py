@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.data.columns import Batch
 from muhat.data.kernel import record_integers
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import gaussian_mu_squared
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.records.columns import Batch
 
 DOMAINS = [
     mh.Ball(3.0, dim=2, center=[1, -1]),

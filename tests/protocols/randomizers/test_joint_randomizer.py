@@ -8,30 +8,29 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.protocols.encodings.cut_encoding import Radius
+from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
+from muhat.protocols.encodings.domain_encoding import DomainEncoding
+from muhat.protocols.encodings.nonces import fresh_nonces
 from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
-from muhat.protocols.roles.messages import fresh_nonces
-from muhat.protocols.roles.mixing import mixed_payloads
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 PEOPLE = 300
 
 
-def counts(share: Fraction, promise: mh.ApproxDP = PROMISE, dim: int = 2) -> ShareRandomizer:
-    return ShareRandomizer.of_cuts(
-        Radius((0.0,) * dim),
-        (1.0, 2.0, 3.0),
+def counts(share: Fraction, promise: mh.ApproxDP = PROMISE, dim: int = 2) -> FragmentRandomizer:
+    return FragmentRandomizer.of(
+        CutEncoding(Radius((0.0,) * dim), (1.0, 2.0, 3.0)),
         Allowance(promise, share),
         honest=200,
         users=PEOPLE,
     )
 
 
-def mean(share: Fraction) -> ShareRandomizer:
-    return ShareRandomizer.of_domain(
-        mh.Ball(3.0, dim=2), Allowance(PROMISE, share), honest=200, users=PEOPLE
+def mean(share: Fraction) -> FragmentRandomizer:
+    return FragmentRandomizer.of(
+        DomainEncoding(mh.Ball(3.0, dim=2)), Allowance(PROMISE, share), honest=200, users=PEOPLE
     )
 
 
@@ -55,7 +54,7 @@ def test_a_payload_is_that_of_all_parts(joint, payloads):
 
 
 def test_mixing_keeps_every_number_of_every_part_and_its_sum(joint, payloads):
-    mixed = mixed_payloads(payloads, joint)
+    mixed = joint.mixed(np.zeros((len(payloads), 16), np.uint8), payloads)[1]
     assert (mixed != payloads).any(axis=1).all()
     for (part, before), (_, after) in zip(joint.split(payloads), joint.split(mixed), strict=True):
         assert part.totals(before) == part.totals(after)

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from muhat.data.grids import GeometricGrid, UniformGrid
+from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.privacy import ZCDP, PureDP
 from muhat.protocols.encodings.range_cells import Coordinates, Distance, Rotated
 from muhat.protocols.estimators.range_choice import best_mix, best_ranges
+from muhat.protocols.estimators.range_counts import range_counts
 from muhat.protocols.randomizers.frequency import SubsetResponse
+from muhat.protocols.randomizers.randomizer import Randomizer
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
+from muhat.release.quantile_grids import RelativeGrid
 
 GRID = UniformGrid(-1.0, 1.0, 0.1)
 ONE = PureDP(epsilon=1.0)
@@ -48,7 +51,7 @@ def test_the_payload_has_the_exact_law_of_its_cell_and_another_cell_is_told_apar
     [
         (Coordinates(1), GRID, ONE),
         (Coordinates(3), UniformGrid(0.0, 1.0, 0.01), ZCDP(rho=0.3)),
-        (Distance((0.0, 1.0)), GeometricGrid(0.1, 1000.0, 1.3), PureDP(epsilon=3.0)),
+        (Distance((0.0, 1.0)), RelativeGrid(0.1, 1000.0, 1.3), PureDP(epsilon=3.0)),
         (Rotated((1, -1, 1), (0.0, 0.0, 0.0)), GRID, ONE),
     ],
 )
@@ -64,7 +67,7 @@ def test_a_randomizer_is_read_back_from_json(look, grid, promise):
 def test_missing_and_distant_records_have_their_cells():
     records = np.array([[np.nan], [np.inf], [-np.inf], [0.0], [-7.0], [1e308], [0.33]])
     assert BEST.cells(records, nonces(7)).tolist() == [10, 10, 10, 10, 0, 20, 13]
-    radial = best_ranges(Distance((1.0, 1.0)), GeometricGrid(1.0, 8.0, 2.0), ONE)
+    radial = best_ranges(Distance((1.0, 1.0)), RelativeGrid(1.0, 8.0, 2.0), ONE)
     records = np.array([[np.nan, np.nan], [4.0, 5.0], [1e308, -1e308], [1.0, np.inf]])
     assert radial.cells(records, nonces(4)).tolist() == [0, 3, 3, 0]
     rotated = best_ranges(Rotated((1,), (0.5,)), GRID, ONE)
@@ -94,11 +97,11 @@ def test_hostile_descriptions_are_refused():
             fields = json.loads(json.dumps(good))
             fields[name] = bad
             with pytest.raises(InvalidInput):
-                RangeRandomizer.from_dict(fields)
+                Randomizer.from_dict(fields)
         fields = dict(good)
         del fields[name]
         with pytest.raises(InvalidInput):
-            RangeRandomizer.from_dict(fields)
+            Randomizer.from_dict(fields)
 
 
 def test_parts_that_do_not_fit_are_refused():
@@ -108,5 +111,5 @@ def test_parts_that_do_not_fit_are_refused():
         RangeRandomizer(Coordinates(1), GRID, ONE, BEST.mix, SubsetResponse(1, 1, 1.0))
     with pytest.raises(InvalidInput, match="too many"):
         best_ranges(Coordinates(1 << 17), UniformGrid(0.0, 1000.0, 1.0), ONE)
-    with pytest.raises(InvalidInput, match="estimates"):
-        best_ranges(Coordinates(2), GRID, ONE).estimate(nonces(1), np.zeros((1, 1), np.uint8))
+    with pytest.raises(InvalidInput, match="several_range_counts"):
+        range_counts(best_ranges(Coordinates(2), GRID, ONE), nonces(1), np.zeros((1, 1), np.uint8))

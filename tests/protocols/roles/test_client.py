@@ -11,8 +11,9 @@ import pytest
 
 import muhat as mh
 from muhat import protocols
+from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 
 
 @pytest.mark.filterwarnings("error")
@@ -143,8 +144,8 @@ def test_rounds_of_the_shuffle_model_are_answered_as_far_as_the_promise_reaches(
         first.client(answered=[first])
 
     def part(share: Fraction) -> protocols.Protocol:
-        randomizer = ShareRandomizer.of_domain(
-            first.estimator.domain,
+        randomizer = FragmentRandomizer.of(
+            DomainEncoding(first.estimator.domain),
             Allowance(promise, share),
             honest=first.minimum,
             users=first.users,

@@ -161,7 +161,7 @@ def test_a_description_with_less_noise_than_promised_is_refused(protocol):
     text = protocol.to_json()
     noise = protocol.randomizer.noise
     for old, new in (
-        (f'"shares":{noise.shares}', f'"shares":{noise.shares - 1}'),
+        (f'"shares":{noise.fragments}', f'"shares":{noise.fragments - 1}'),
         (f'"honest":{noise.honest}', f'"honest":{noise.honest // 2}'),
         ('"share":"1"', '"share":"1/2"'),
     ):

@@ -18,10 +18,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muhat._plain import Plain
 from muhat.mechanisms.learning.clipping_stage import (
     ClippingStage,
     PrintedRank,
@@ -42,7 +43,7 @@ LEVELS = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class Clipped:
+class Clipped(Plain, keys=("sharing", "stage")):
     """Theorem 2 as a method; `levels` is the paper's u, which only `faithful` uses."""
 
     sharing: Sharing
@@ -134,7 +135,3 @@ class Clipped:
         sharing = self.sharing
         preparation = Preparation(sharing.dim, sharing.magnitude, step=self._step)
         return PreparedSource(source, preparation)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return {**self.sharing.to_dict(), "stage": self.stage.to_dict()}

@@ -9,18 +9,17 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.domains import Ball, Domain, Points
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.radius_grids import RadiusGrid
 from muhat.mechanisms.learning.sharing import Sharing, around
 from muhat.mechanisms.learning.steps import Step, Steps
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 
 FAILURE = 1e-6
@@ -32,7 +31,7 @@ one time in a thousand would dominate the root mean square; making it so rare co
 
 
 @dataclass(frozen=True)
-class PrintedRank:
+class PrintedRank(Plain):
     """How many records the paper's text leaves outside: max{√(2d/ρ), τ}.
 
     τ = 2·√(log₂(du)·ln(log₂(du)/β)/ρ) for whole numbers up to u in d coordinates, with ρ that of
@@ -50,7 +49,7 @@ class PrintedRank:
 
 
 @dataclass(frozen=True, eq=False)
-class ClippingStage:
+class ClippingStage(Plain, keys=("share", "grid", "search", "rank", "printed")):
     """A radius and the mean, for a share of the promise; `printed` is the paper's rank, if kept."""
 
     sharing: Sharing
@@ -135,18 +134,8 @@ class ClippingStage:
             return steps.mean("mean", center, radius, self.mean_share)
         steps.transcript.charge(self.mean_share)
         steps.transcript.steps.append(Step("mean", self.mean_share, 0.0))
-        law = LAWS["euclidean-norm" if self.sharing.pure else "normal"]
+        law = self.sharing.law
         return center.copy(), Spread(law, self.sharing.dim, np.zeros(len(center))), _point(center)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the stage."""
-        return {
-            "share": str(self.share),
-            "grid": self.grid.to_dict(),
-            "search": self.search.to_dict(),
-            "rank": self.rank,
-            "printed": self.printed is not None,
-        }
 
 
 def public_default(sharing: Sharing) -> Learnt:

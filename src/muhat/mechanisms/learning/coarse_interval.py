@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Integers
+from muhat._plain import Plain
 from muhat.data.bin_counts import BinCounts, BinGrid
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE, discrete_laplace, uniform_below
@@ -35,7 +35,9 @@ _SLACK = Decimal("1e-60")
 
 
 @dataclass(frozen=True)
-class CoarseInterval:
+class CoarseInterval(
+    Plain, keys=("epsilon", "delta", "contributions", "grid", "offset", "threshold")
+):
     """A private search for the fullest bin, (ε, δ)-differentially private under substitution.
 
     `width` is that of a bin, `contributions` the most records that a person has among those
@@ -106,17 +108,6 @@ class CoarseInterval:
     def center(self, number: int, shift: int) -> float:
         """The middle of a bin."""
         return float(self.grid.center(number, shift))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the search, in integers."""
-        return {
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "contributions": self.contributions,
-            "grid": self.grid.to_dict(),
-            "offset": self.offset,
-            "threshold": self.threshold,
-        }
 
 
 def least_threshold(epsilon: Fraction, delta: Fraction, contributions: int = 1) -> int:

@@ -27,7 +27,7 @@ import numpy as np
 from muhat._arrays import Floats
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
-from muhat.noise.law import LAWS
+from muhat.noise.laws import INDEPENDENT
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
@@ -72,7 +72,7 @@ def best_prefix(cells: int) -> Factorization:
 
 def prefix_recipe(sharing: Sharing, cells: int, share: Fraction) -> LinearRecipe:
     """Noisy counts of the records up to each cell, for a share of the promise."""
-    return LinearRecipe.of(best_prefix(cells), LAWS["normal"], sharing.protect(share))
+    return LinearRecipe.of(best_prefix(cells), INDEPENDENT["normal"], sharing.protect(share))
 
 
 def most_beyond(sharing: Sharing) -> int:

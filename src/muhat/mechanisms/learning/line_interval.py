@@ -23,7 +23,7 @@ from muhat.mechanisms.learning.line_ends import (
 from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step, Steps
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 
 Counts = NDArray[np.int64]
 

@@ -15,17 +15,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.data.grids import UniformGrid
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.tails import log_largest_part
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import independent_law
+from muhat.noise.protection import Protection
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -52,7 +54,7 @@ _HALF_STEP = 0.5 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Location:
+class Location(Plain, keys=("medians", "reaches")):
     """A search for the median of every column, and how far from it the mean lies at most.
 
     `known`, of shape (levels, d), are the reaches of every column but for the probabilities
@@ -74,12 +76,11 @@ class Location:
         order: float,
         n: int,
         protection: Protection,
-        *,
-        pure: bool,
+        kind: NoiseKind,
     ) -> Location | None:
         """The search between ±magnitude for columns of these scales ψ; None if n is too small."""
         grids = [_grid(magnitude, float(scale)) for scale in scales]
-        law = LAWS["laplace" if pure else "normal"]
+        law = independent_law(kind)
         medians = QuantileRecipe.of(grids, [Fraction(1, 2)], n, law, protection)
         known = []
         for failure in FAILURES:
@@ -130,13 +131,6 @@ class Location:
         (found,) = self.medians.run(count).found
         cells = zip(grids, found, strict=True)
         return np.array([grid.value(each.cell) for grid, each in cells])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the search."""
-        return {
-            "medians": self.medians.to_dict(),
-            "reaches": [float(reach).hex() for reach in self.reaches],
-        }
 
 
 def _reaches(

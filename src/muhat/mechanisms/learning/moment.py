@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Moment(Plain):
     """E|X_j − μ_j|^order ≤ scales_j^order for every column j; an assumption nobody can check."""
 
     order: float

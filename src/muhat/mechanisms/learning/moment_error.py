@@ -11,12 +11,12 @@ Proof: docs/proofs/tails.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
 from muhat.noise.spread import Spread
@@ -32,7 +32,7 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class MomentError:
+class MomentError(Plain):
     """What is known of the mean of `records` records clipped somewhere, against μ; columns (d,).
 
     `biases` bound how far the expectations of the two bounding means are from μ, `variances`
@@ -46,6 +46,9 @@ class MomentError:
     variances: Floats
     heights: Floats
     failed: Floats
+
+    def __post_init__(self) -> None:
+        _check.count("records", self.records)
 
     def half_widths(self, noise: Spread, confidence: float, *, joint: bool) -> Floats:
         """Half the length of an interval about each value that holds μ, of shape (d,).
@@ -95,26 +98,3 @@ class MomentError:
         )
         spread = variances / self.records
         return np.asarray(np.minimum(bennett, spread / (spread + above**2)) * _SAFE)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {
-            "moment": {"order": self.moment.order, "scales": self.moment.scales.tolist()},
-            "records": self.records,
-            "biases": self.biases.tolist(),
-            "variances": self.variances.tolist(),
-            "heights": self.heights.tolist(),
-            "failed": self.failed.tolist(),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> MomentError:
-        """What `to_dict` described."""
-        names = ("biases", "variances", "heights", "failed")
-        arrays = {name: np.array(fields[name], np.float64) for name in names}
-        order, scales = fields["moment"]["order"], fields["moment"]["scales"]
-        return cls(
-            Moment(float(order), np.array(scales, np.float64)),
-            _check.count("records", fields["records"]),
-            **arrays,
-        )

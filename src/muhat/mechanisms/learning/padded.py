@@ -16,26 +16,27 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.domains import Box
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import Location
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.learning.names import CLIPPED
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, learnt_squares, wide_square
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.learning.tails import bias_bound, sampling_variance
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.box_norm import box_norm
-from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.sums.laplace import laplace
-from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.mechanisms.sums.mechanisms import competing
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.protection import Protection
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
 
@@ -46,7 +47,7 @@ _SAFE = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedMean:
+class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "location")):
     """Clip to an interval around the mean and a pad, then add noise.
 
     `pads`, of shape (d,). `biases`, of shape (d,), bound |E value − μ| in every column, if the
@@ -64,7 +65,7 @@ class PaddedMean:
     @property
     def name(self) -> str:
         """What users call it."""
-        return "clipped-laplace" if self.sharing.pure else "clipped-normal"
+        return CLIPPED[self.sharing.kind]
 
     @property
     def label(self) -> str:
@@ -93,8 +94,10 @@ class PaddedMean:
         sharing = self.sharing
         protection = sharing.protect(1 - self.location_share)
         body = Body.of(interval, 2.0, sharing.weights, protection.neighbors)
-        mechanisms = (laplace, box_norm, ellipsoid_norm) if sharing.pure else (gaussian,)
-        recipes = [each(body, 2.0, sharing.weights, protection) for each in mechanisms]
+        recipes = [
+            each.make(body, 2.0, sharing.weights, protection)
+            for each in competing(sharing.kind, interval)
+        ]
         return min(recipes, key=lambda recipe: _error(self._spread(recipe), sharing.weights))
 
     @cached_property
@@ -156,7 +159,7 @@ class PaddedMean:
     def keeps(self, promise: Privacy, contributions: int, n: int) -> bool:
         """Whether these are the promise and the number of records it was made for."""
         sharing = self.sharing
-        asked = Protection.of(promise, Neighbors.SUBSTITUTE, contributions, pure=sharing.pure)
+        asked = Protection(promise, Neighbors.SUBSTITUTE, contributions)
         return sharing.protection == asked and sharing.n == n
 
     @property
@@ -195,15 +198,6 @@ class PaddedMean:
             error=self.error,
             rmse=self.rmse,
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return {
-            **self.sharing.to_dict(),
-            "half_widths": [float(width).hex() for width in self.half_widths],
-            "location_share": str(self.location_share),
-            "location": None if self.location is None else self.location.to_dict(),
-        }
 
     def _spread(self, recipe: Recipe) -> Spread:
         spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)

@@ -47,7 +47,7 @@ class PaddedMeans:
                 self.moment.order,
                 sharing.n,
                 sharing.protect(share),
-                pure=sharing.pure,
+                sharing.kind,
             )
             if location is not None:
                 found.append((share, location))

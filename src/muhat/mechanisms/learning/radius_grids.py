@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._plain import Key, Plain
 from muhat.mechanisms.quantiles.noisy_search import MOST_ROUNDS, NoisySearch
 
 SMALLEST = 2.0**-42
@@ -46,7 +47,7 @@ class RadiusGrid(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Radii:
+class Radii(Plain):
     """Listed radii, of shape (cells,)."""
 
     edges: Floats
@@ -60,11 +61,6 @@ class Radii:
         """One pass, then all rounds."""
         return float(self.edges[search.find(count(self.edges), rank)])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The grid as plain data."""
-        ends = [float(self.edges[0]).hex(), float(self.edges[-1]).hex()]
-        return {"kind": "geometric", "ends": ends, "cells": self.cells}
-
 
 def geometric_radii(largest: float, smallest: float | None = None, *, pure: bool) -> Radii:
     """Radii a fixed ratio apart, up to the largest."""
@@ -73,7 +69,7 @@ def geometric_radii(largest: float, smallest: float | None = None, *, pure: bool
 
 
 @dataclass(frozen=True)
-class SquaredLengths:
+class SquaredLengths(Plain, keys=(Key("largest_square", text=True), "cells")):
     """√0, √1, …, √largest_square: the lengths of vectors of whole numbers.
 
     Beyond 2^62 whole numbers, only every 2^k-th: floats do not tell those between apart.
@@ -111,7 +107,3 @@ class SquaredLengths:
         """A float whose square is not below that length's, and below the next whole number's."""
         radius = self._radius(cell)
         return math.nextafter(radius, math.inf) if radius else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The grid as plain data."""
-        return {"kind": "squares", "largest_square": str(self.largest_square), "cells": self.cells}

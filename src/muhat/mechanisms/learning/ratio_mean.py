@@ -8,7 +8,6 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat.domains import Domain
-from muhat.domains.hull import nearest_in_hull
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.shrinking import together
 from muhat.mechanisms.learning.steps import Step
@@ -50,4 +49,4 @@ def ratio_mean(
 
 def _inside(ratio: Ratio, ball: Domain) -> Floats:
     offset = np.clip(ratio.offset, -1e150, 1e150)
-    return np.asarray(nearest_in_hull(ball, ball.center + offset))
+    return ball.nearest_in_hull(ball.center + offset)

@@ -29,12 +29,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.domains import Ball, Domain
 from muhat.mechanisms.learning.last_radius import EDGES, Places
 from muhat.mechanisms.learning.learning import Learnt
@@ -62,7 +63,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Recentring:
+class Recentring(Plain):
     """The chain as a method: its schedule is all that is decided beforehand."""
 
     schedule: Schedule
@@ -147,10 +148,6 @@ class Recentring:
     def run(self, source: Source) -> Learnt:
         """Carry the chain out."""
         return recentred_mean(self.schedule, SourceReader(source, self.schedule))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return self.schedule.to_dict()
 
 
 def recentred_mean(schedule: Schedule, reader: Reader, *, counted: bool = False) -> Learnt:

@@ -7,14 +7,14 @@ the records, counted by that scale, serves every search around the same centre.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Key, Plain
 from muhat.mechanisms.learning.last_radius import (
     ASIDE_PLACES,
     EDGES,
@@ -60,7 +60,7 @@ dimensions, where shrinking works better."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class Limits(Plain):
     """What suits a law of noise: parts of the records, and how much a step may take.
 
     `beyond` is the part of the records that a radius leaves outside.
@@ -78,7 +78,24 @@ PURE_LIMITS = Limits(Fraction(2, 5), 0.01, 0.10, 0.02, 0.10)
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule(Sharing):
+class Schedule(
+    Sharing,
+    keys=(
+        "magnitude",
+        "weights",
+        "n",
+        "protection",
+        "kind",
+        "limits",
+        "first_share",
+        "center_share",
+        "crude_share",
+        Key("likely_share", "last.likely_share"),
+        Key("most_share", "last.most_share"),
+        "outside_share",
+        Key("hopeless", "is_hopeless"),
+    ),
+):
     """Everything about the chain that is decided before any data is seen."""
 
     @property
@@ -252,17 +269,3 @@ class Schedule(Sharing):
     def least_n(self) -> int:
         """The least number of records that is enough."""
         return least_number(lambda n: replace(self, n=n).is_enough)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the steps, for the plan's digest."""
-        return {
-            **super().to_dict(),
-            "limits": {name: str(value) for name, value in asdict(self.limits).items()},
-            "rounds": MOST_ROUNDS,
-            "first_share": str(self.first_share),
-            "center_share": str(self.center_share),
-            "crude_share": str(self.crude_share),
-            "last_shares": [str(self.last.likely_share), str(self.last.most_share)],
-            "outside_share": str(self.outside_share),
-            "hopeless": self.is_hopeless,
-        }

@@ -13,15 +13,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from muhat._plain import Plain
 from muhat.mechanisms.learning.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import LAWS
-from muhat.privacy import Neighbors, Privacy
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.laws import independent_law
+from muhat.privacy import Privacy
 
 FAILURE = 1e-9
 """How often N may exceed R."""
@@ -33,7 +33,7 @@ _SAFE = 1 + 1e-6
 
 
 @dataclass(frozen=True)
-class RecordedNumber:
+class RecordedNumber(Plain, keys=("search", "margin")):
     """What counts complete records, and the promise that is left for their mean."""
 
     search: NoisySearch
@@ -48,16 +48,14 @@ class RecordedNumber:
         the records out, v ∝ 1/s (1/√s).
         """
         # Where a δ may be spent there is normal noise too, but at rare failures it reaches farther.
-        pure = promise.spends_delta or not promise.admits_normal
-        law = LAWS["laplace" if pure else "normal"]
-        relation = Neighbors.SUBSTITUTE
-        whole = Protection.of(promise, relation, contributions, pure=pure)
+        kind = NoiseKind.PURE if promise.spends_delta else NoiseKind.named_by(promise)
+        law, whole = independent_law(kind), Strength.of(promise, kind)
         reach = law.quantile(1 - 2 * FAILURE, 1) * contributions
-        part = reach / (n * math.sqrt(whole.strength_squared))
-        wanted = min(part ** (1 / 2 if pure else 2 / 3), MOST_SHARE)
+        part = reach / (n * math.sqrt(whole.squared))
+        wanted = min(part ** (2 / (kind.power + 2)), MOST_SHARE)
         share = Fraction(max(round(1000 * wanted), 1), 1000)
-        count = Protection.of(promise.part(share), relation, contributions, pure=pure)
-        search = NoisySearch(2, law, count.strength_squared, contributions)
+        count = Strength.of(promise.part(share), kind)
+        search = NoisySearch(2, law, count.squared, contributions)
         return cls(search, promise.part(1 - share), share)
 
     @cached_property
@@ -69,7 +67,3 @@ class RecordedNumber:
         """R̂ with its noise, and N; it may be 0."""
         found = count_outside(self.search, np.array([0, complete]))
         return found, max(math.floor(found.value - self.margin), 0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides N."""
-        return {"search": self.search.to_dict(), "margin": self.margin.hex()}

@@ -15,10 +15,11 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from muhat._plain import Plain
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.outside_count import count_outside
 from muhat.mechanisms.learning.ratio_mean import FEW
@@ -27,7 +28,6 @@ from muhat.mechanisms.learning.recentring_schedule import Schedule
 from muhat.mechanisms.learning.sharing import Sharing, short_fraction
 from muhat.mechanisms.learning.steps import SourceReader, Step
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.noise.law import LAWS
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -40,7 +40,7 @@ _CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedRecentring:
+class RecordedRecentring(Plain, keys=("complete", "number_share", "number")):
     """The chain as a method for the complete ones of n records."""
 
     sharing: Sharing
@@ -51,7 +51,7 @@ class RecordedRecentring:
     def number_share(self) -> Fraction:
         """Of the first count."""
         sharing = self.sharing
-        deviation = math.sqrt(LAWS[sharing.search_law].variance(1))
+        deviation = math.sqrt(sharing.search_law.variance(1))
         wanted = sharing.share_of(deviation / (NUMBER_NOISE * sharing.n))
         return short_fraction(min(wanted, MOST_NUMBER))
 
@@ -64,7 +64,7 @@ class RecordedRecentring:
         """The chain for so many complete records."""
         sharing = self.sharing
         rest = sharing.protect(1 - self.number_share)
-        return Schedule(sharing.magnitude, sharing.weights, records, rest)
+        return Schedule(sharing.magnitude, sharing.weights, records, rest, sharing.kind)
 
     @cached_property
     def complete(self) -> Recentring:
@@ -135,12 +135,3 @@ class RecordedRecentring:
     def _nothing(self, reason: str, first: Step) -> Learnt:
         steps = (first, Step("nothing", 1 - first.share, 0.0))
         return Learnt(np.full(self.sharing.dim, np.nan), None, None, steps, reason)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return {
-            **self.complete.to_dict(),
-            "missing": "drop",
-            "number_share": str(self.number_share),
-            "number": self.number.to_dict(),
-        }

@@ -8,22 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
 from muhat._check import LARGEST_COUNT
+from muhat._plain import Plain
 from muhat.domains import Ball, Domain, Ellipsoid
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
-from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.mechanisms.sums.ellipsoidal import ELLIPSOIDAL
+from muhat.mechanisms.sums.recipe import Recipe
 from muhat.mechanisms.sums.recorded_query import recorded_sum
-from muhat.noise.law import LAWS
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.law import IndependentFamily, ScaleFamily
+from muhat.noise.laws import elliptic_law, independent_law
+from muhat.noise.protection import Protection
 
 _DENOMINATOR = 10**6
 
@@ -32,22 +35,23 @@ MOST_OUTSIDE = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class Sharing:
+class Sharing(Plain):
     """Whose promise is shared: n records of |coordinates| ≤ magnitude, under a protection.
 
     `weights`, of shape (d,), scale the coordinates in which distances are measured. `protection`
-    is that of all steps together.
+    is that of all steps together, which have noise of one kind.
     """
 
     magnitude: float
     weights: Floats
     n: int
     protection: Protection
+    kind: NoiseKind
 
     @property
     def pure(self) -> bool:
         """Whether steps share ε of pure noise; else μ² of normal noise."""
-        return self.protection.pure
+        return self.kind is NoiseKind.PURE
 
     @property
     def dim(self) -> int:
@@ -55,41 +59,51 @@ class Sharing:
         return len(self.weights)
 
     @property
-    def search_law(self) -> str:
+    def law(self) -> ScaleFamily:
+        """The noise of sums."""
+        return elliptic_law(self.kind)
+
+    @property
+    def search_law(self) -> IndependentFamily:
         """The noise of comparisons."""
-        return "laplace" if self.pure else "normal"
+        return independent_law(self.kind)
+
+    @cached_property
+    def whole(self) -> Strength:
+        """What all steps together may reveal."""
+        return Strength.of(self.protection.promise, self.kind)
 
     @cached_property
     def strength(self) -> float:
         """μ, or ε, of the whole promise, for a single record."""
-        return math.sqrt(self.protection.strength_squared) / self.protection.contributions
+        return math.sqrt(self.whole.squared) / self.protection.contributions
 
     def strength_squared(self, share: Fraction) -> Fraction:
         """μ², or ε², of a step that takes a share."""
-        return self.protection.strength_squared * share ** (2 if self.pure else 1)
+        return self.whole.part(share).squared
 
     def share_of(self, strength: float) -> float:
         """The share that a step of this strength takes: its own μ² (or ε) out of the whole."""
-        return (strength / self.strength) ** (1 if self.pure else 2)
+        return (strength / self.strength) ** (2 // self.kind.power)
 
     def step_strength(self, share: float) -> float:
         """μ, or ε, of a step that takes a share, for a single record."""
-        return self.strength * (share if self.pure else math.sqrt(share))
+        return self.strength * self.kind.strength_of(share)
 
     def protect(self, share: Fraction) -> Protection:
         """What a step that takes a share must guarantee."""
-        return replace(self.protection, strength_squared=self.strength_squared(share))
+        return self.protection.part(self.kind, share)
 
     def search(self, cells: int, share: Fraction) -> NoisySearch:
         """A noisy binary search over cells that takes a share."""
         strength_squared = self.strength_squared(share)
-        law = LAWS[self.search_law]
-        return NoisySearch(cells, law, strength_squared, self.protection.contributions)
+        contributions = self.protection.contributions
+        return NoisySearch(cells, self.search_law, strength_squared, contributions)
 
     @property
     def spread(self) -> float:
         """(E‖z‖²)^½ of noise for a sum of unit sensitivity at strength 1: √d, or √(d(d + 1))."""
-        return math.sqrt(self.dim * (self.dim + 1) if self.pure else self.dim)
+        return math.sqrt(self.dim * self.law.variance(self.dim))
 
     def noise(self, radius: float, share: float) -> float:
         """The weighted root mean square noise on a mean clipped to this radius."""
@@ -103,7 +117,7 @@ class Sharing:
     @cached_property
     def outside_share(self) -> Fraction:
         """Of the count of the records outside the last ball: noise of N/2, if that is cheap."""
-        deviation = math.sqrt(LAWS[self.search_law].variance(1))
+        deviation = math.sqrt(self.search_law.variance(1))
         return short_fraction(min(self.share_of(2 * deviation / self.balance), MOST_OUTSIDE))
 
     @property
@@ -115,24 +129,13 @@ class Sharing:
         """The noisy sum of records clipped to a ball, for a share of the promise."""
         protection = self.protect(share)
         body = Body.of(ball, 2.0, weights, protection.neighbors)
-        mechanism = ellipsoid_norm if self.pure else gaussian
-        return mechanism(body, 2.0, weights, protection)
+        return ELLIPSOIDAL[self.kind].make(body, 2.0, weights, protection)
 
     def recorded_in(self, ball: Domain, share: Fraction) -> Recipe:
         """As `recipe_in`, with the noisy number of the records, some of which may be missing."""
         protection = self.protect(share)
-        return recorded_sum(Body.of(ball, 2.0, self.weights, protection.neighbors), protection)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it, for a plan's digest."""
-        return {
-            "magnitude": self.magnitude.hex(),
-            "weights": [float(weight).hex() for weight in self.weights],
-            "n": self.n,
-            "pure": self.pure,
-            "strength_squared": str(self.protection.strength_squared),
-            "contributions": self.protection.contributions,
-        }
+        body = Body.of(ball, 2.0, self.weights, protection.neighbors)
+        return recorded_sum(body, protection, self.kind)
 
 
 def around(center: Floats, radius: float, weights: Floats) -> Domain:

@@ -23,11 +23,12 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Key, Plain
 from muhat.data.grids import UniformGrid
 from muhat.data.rotation import Preparation, PreparedSource, Rotation, padded, prepared_counts
 from muhat.errors import DataChanged, InvalidInput
@@ -44,7 +45,6 @@ from muhat.mechanisms.learning.sharing import Sharing, least_number
 from muhat.mechanisms.learning.steps import SourceReader, Step, Steps
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe
-from muhat.noise.law import LAWS
 from muhat.noise.spread import Spread
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ CELLS = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftedClipped:
+class ShiftedClipped(
+    Plain, keys=("sharing", "grid", Key("coordinates", "padded"), "median", "median_rank", "stage")
+):
     """Theorem 3 as a method; `levels` is the paper's u, which only `faithful` uses."""
 
     sharing: Sharing
@@ -136,7 +138,7 @@ class ShiftedClipped:
         """The searches for all medians."""
         n = self.sharing.n
         fraction = Fraction(2 * self.median_rank - 1, 2 * n)
-        law = LAWS[self.sharing.search_law]
+        law = self.sharing.search_law
         protection = self.sharing.protect(CENTER_SHARE)
         return QuantileRecipe.of([self.grid] * self.padded, [fraction], n, law, protection)
 
@@ -246,13 +248,3 @@ class ShiftedClipped:
         (row,) = self.medians.run(count).found
         steps.transcript.steps.append(Step("center", CENTER_SHARE, self.grid.upper))
         return np.array([self.grid.value(found.cell) for found in row])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return {
-            **self.sharing.to_dict(),
-            "grid": self.grid.to_dict(),
-            "median": {"coordinates": self.padded, **self.median.to_dict()},
-            "median_rank": self.median_rank,
-            "stage": self.stage.to_dict(),
-        }

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from muhat.data.grids import MOST_CELLS, UniformGrid
 from muhat.errors import InvalidInput
@@ -29,7 +28,9 @@ from muhat.mechanisms.learning.shifted import ShiftedClipped
 
 
 @dataclass(frozen=True, eq=False)
-class Statistical(ShiftedClipped):
+class Statistical(
+    ShiftedClipped, keys=("sharing", "grid", "median", "median_rank", "stage", "scale", "bound")
+):
     """Section 3.4 as a method, for public bounds (σ_min, σ_max) on the scale."""
 
     scale: tuple[float, float] = (1.0, 1.0)
@@ -104,8 +105,3 @@ class Statistical(ShiftedClipped):
                 "room for here; raise the lower scale, or leave faithful out."
             )
         super().check()
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        scale = [bound.hex() for bound in self.scale]
-        return {**super().to_dict(), "scale": scale, "bound": self.bound.hex()}

@@ -28,8 +28,6 @@ from muhat.mechanisms.learning.symmetric_column import SymmetricMean
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 
-__all__ = ["SymmetricMean", "SymmetricMeans", "SymmetricOutcome", "SymmetricStep"]
-
 
 @dataclass(frozen=True)
 class SymmetricStep:
@@ -128,17 +126,17 @@ class SymmetricMeans:
             )
         return split_rows(source, self.columns[0].first)
 
-    def run(self, source: Source, *, show_progress: bool = True) -> tuple[SymmetricOutcome, ...]:
+    def run(self, source: Source) -> tuple[SymmetricOutcome, ...]:
         """Two passes, one over each half; an outcome a column."""
         halves = self.split(source)
-        centers = self._centers(halves.head, show_progress)
+        centers = self._centers(halves.head)
         lattices = [each.lattice for each in self.columns]
         if all(center is None for center in centers):
             return tuple(outcome_of(each, None, 0) for each in self.columns)
-        sums = centered_sums(halves.tail, centers, lattices, show_progress=show_progress)
+        sums = centered_sums(halves.tail, centers, lattices)
         return tuple(outcome_of(*parts) for parts in zip(self.columns, centers, sums, strict=True))
 
-    def _centers(self, head: Source, show_progress: bool) -> list[float | None]:
+    def _centers(self, head: Source) -> list[float | None]:
         """The middle of each column's fullest bin; None where none passes."""
         searches = [each.search for each in self.columns]
         shifts = [search.draw_shift() for search in searches]
@@ -146,13 +144,18 @@ class SymmetricMeans:
             head,
             [search.grid for search in searches],
             shifts,
-            show_progress=show_progress,
         )
         found = [search.choose(bins) for search, bins in zip(searches, counted, strict=True)]
         return [
             None if number is None else search.center(number, shift)
             for search, number, shift in zip(searches, found, shifts, strict=True)
         ]
+
+
+def run_alone(mean: SymmetricMean, source: Source) -> SymmetricOutcome:
+    """One column: read the first rows, then the others, and release the mean."""
+    (outcome,) = SymmetricMeans((mean,)).run(source)
+    return outcome
 
 
 def outcome_of(mean: SymmetricMean, center: float | None, total: int) -> SymmetricOutcome:

@@ -9,11 +9,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from muhat import _check
+from muhat._plain import Key, Plain
 from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
@@ -22,13 +22,11 @@ from muhat.mechanisms.learning.symmetric_error import IntervalMoments, Search
 from muhat.mechanisms.learning.tails import bias_bound
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.laplace import laplace
-from muhat.mechanisms.sums.recipe import Protection, Recipe
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors, Privacy
-
-if TYPE_CHECKING:
-    from muhat.data.base import Source
-    from muhat.mechanisms.learning.symmetric import SymmetricOutcome
 
 MOST_FIRST = 1 << 40
 """More first rows than this are not considered."""
@@ -44,7 +42,7 @@ _LATTICE = 2.0**-44
 
 
 @dataclass(frozen=True)
-class SymmetricMean:
+class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean", "recipe"))):
     """The mean of one column, ready to run: public numbers only.
 
     The `first` of n rows find the interval. `moments` is what is assumed of the law of the records;
@@ -80,15 +78,15 @@ class SymmetricMean:
         scale: float | None = None,
         offset: bool = True,
         first: int | None = None,
-        width: float | None = None,
-        clip: float | None = None,
+        reach: tuple[float, float] | None = None,
         contributions: int = 1,
         share: tuple[Fraction, Fraction] = (Fraction(1), Fraction(1)),
     ) -> SymmetricMean:
         """The mechanism for n rows whose law has E|X − μ|^λ ≤ ψ^λ, moment = (λ, ψ).
 
-        `scale` bounds the standard deviation (default: ψ, which does). By default bins are ten
-        standard deviations wide and records are clipped at width + ψ·(n₂ε)^{1/λ}. The first rows
+        `scale` bounds the standard deviation (default: ψ, which does). `reach` is the width of the
+        bins and the clip; by default bins are ten standard deviations wide and records are clipped
+        at width + ψ·(n₂ε)^{1/λ}. The first rows
         are as many as make a failure less likely than δ², or more if that lowers the bound on the
         error, half of all at most. `share` is the part of ε and of δ that this column may spend.
 
@@ -104,14 +102,12 @@ class SymmetricMean:
         epsilon, delta = (
             part * amount for part, amount in zip(share, promise.amounts, strict=True)
         )
-        bins = WIDTH * moments.scale if width is None else width
-        search = CoarseInterval(epsilon, delta, bins, offset, contributions)
+        width, clip = (WIDTH * moments.scale, None) if reach is None else reach
+        search = CoarseInterval(epsilon, delta, width, offset, contributions)
         n = _check.count("n", n, least=2)
 
         def split_at(head: int) -> SymmetricMean:
-            reach = clip
-            if reach is None:
-                reach = search.width + moments.farthest((n - head) * float(epsilon))
+            far = search.width + moments.farthest((n - head) * float(epsilon))
             return cls(
                 n=n,
                 first=head,
@@ -119,7 +115,7 @@ class SymmetricMean:
                 delta=delta,
                 moments=moments,
                 width=search.width,
-                clip=reach,
+                clip=far if clip is None else clip,
                 offset=offset,
                 contributions=contributions,
             )
@@ -149,9 +145,8 @@ class SymmetricMean:
     def recipe(self) -> Recipe:
         """The noisy sum of what the other records have beyond the middle, in [−clip, clip]."""
         ones = np.ones(1)
-        protection = Protection(
-            Neighbors.SUBSTITUTE, self.epsilon**2, self.contributions, pure=True
-        )
+        strength = Strength(NoiseKind.PURE, self.epsilon**2)
+        protection = Protection(strength, Neighbors.SUBSTITUTE, self.contributions)
         body = Body.of(Box([-self.clip], [self.clip]), 2.0, ones, protection.neighbors)
         return laplace(body, 2.0, ones, protection)
 
@@ -260,23 +255,6 @@ class SymmetricMean:
         if pad <= 0:
             return math.inf
         return bias_bound(pad, moments.order, moments.moment) + _LATTICE * self.clip
-
-    def run(self, source: Source) -> SymmetricOutcome:
-        """Read the first rows, then the others, and release the mean."""
-        from muhat.mechanisms.learning.symmetric import SymmetricMeans
-
-        (outcome,) = SymmetricMeans((self,)).run(source)
-        return outcome
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, in integers and exact fractions, for a digest."""
-        return {
-            "mechanism": self.mechanism,
-            "n": self.n,
-            "first": self.first,
-            "search": self.search.to_dict(),
-            "mean": self.recipe.to_dict(),
-        }
 
 
 def least_first(search: CoarseInterval, moments: IntervalMoments, failure: float) -> int:

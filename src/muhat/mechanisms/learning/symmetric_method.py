@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Key, Plain
 from muhat.data.halves import require_stable_order
 from muhat.domains import Box
 from muhat.mechanisms.learning.learning import Learnt
@@ -20,9 +21,10 @@ from muhat.mechanisms.learning.moment_error import MomentError
 from muhat.mechanisms.learning.padded_error import ROUNDING
 from muhat.mechanisms.learning.sharing import short_fraction
 from muhat.mechanisms.learning.steps import Step
-from muhat.mechanisms.learning.symmetric import SymmetricMean, SymmetricMeans
+from muhat.mechanisms.learning.symmetric import SymmetricMeans
+from muhat.mechanisms.learning.symmetric_column import SymmetricMean
 from muhat.mechanisms.learning.symmetric_error import IntervalMoments, Search
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 
@@ -36,7 +38,7 @@ _SAFE = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class SymmetricMethod:
+class SymmetricMethod(Plain, keys=(Key("columns", "means.columns"),)):
     """Symmetric means, column by column, that together keep a promise.
 
     `weights`, of shape (d,), scale the columns' errors.
@@ -215,10 +217,6 @@ class SymmetricMethod:
         return Learnt(
             np.array(values), self.noise, interval, steps, error=self.error, rmse=self.rmse
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release."""
-        return {"columns": [column.to_dict() for column in self.means.columns]}
 
 
 def _shares(sizes: Floats, even: float) -> list[tuple[Fraction, Fraction]]:

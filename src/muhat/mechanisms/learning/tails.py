@@ -134,38 +134,6 @@ def error_bound(
     return math.sqrt(variance + bias**2 + noise**2) * _SAFE
 
 
-def best_bias(
-    moment_order: float, scale: float, *, n: int, width: float, noise_per_width: float
-) -> float:
-    """The bias whose pad minimises `error_bound`: where less bias would cost more in noise.
-
-    >>> round(best_bias(2, 1.0, n=1000, width=1.0, noise_per_width=math.sqrt(2) / 1000), 4)
-    0.0269
-    """
-    _order(moment_order)
-    scale = _check.positive("scale", scale)
-    width = _check.real("width", width)
-    noise_per_width = _check.positive("noise_per_width", noise_per_width)
-
-    def gain(log_pad: float) -> float:
-        return -error_bound(
-            moment_order,
-            scale,
-            n=n,
-            width=width,
-            pad=math.exp(log_pad),
-            noise_per_width=noise_per_width,
-        )
-
-    # Wider than 1/noise the noise alone exceeds ψ, which no pad at all does not.
-    low = math.log(scale) - 10
-    high = math.log(scale) + max(0.0, -math.log(noise_per_width)) + 1
-    grid = [low + (high - low) * i / 64 for i in range(65)]
-    near = max(range(65), key=lambda i: gain(grid[i]))
-    around = grid[max(near - 1, 0)], grid[min(near + 1, 64)]
-    return bias_bound(math.exp(_highest(gain, *around)), moment_order, scale)
-
-
 def log_largest_part(log_p: float, order: float) -> float:
     """ln m(p), p = exp(log_p) ≤ ½: E[X − μ; A] is at most ψ·m(p) if P(A) = p."""
     rare = (1 - order) * log_p

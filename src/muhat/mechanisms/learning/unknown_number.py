@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.enclosures import falling_exponential
@@ -37,7 +38,7 @@ Records = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class UnknownNumber:
+class UnknownNumber(Plain, keys=("epsilon", "delta", "n0", "margin")):
     """The number N and the N records, for the promise (ε, δ) of N alone.
 
     >>> wrapper = UnknownNumber(Fraction(1, 2), Fraction(1, 10**6), n0=100)
@@ -127,15 +128,6 @@ class UnknownNumber:
             epsilon=float_at_least(self.epsilon + epsilon),
             delta=float_at_least(sum(deltas, self.delta)),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides N, exactly."""
-        return {
-            "epsilon": str(self.epsilon),
-            "delta": str(self.delta),
-            "n0": self.n0,
-            "margin": self.margin,
-        }
 
 
 def random_part(

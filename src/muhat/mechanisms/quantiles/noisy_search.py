@@ -23,16 +23,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any
 
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.search_walk import Comparison, Counts, Walk
-from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS, Law
+from muhat.noise.kinds import Strength
+from muhat.noise.law import IndependentFamily
 
 Sampler = Callable[[int], NDArray[Any]]
 
@@ -43,7 +43,20 @@ _UNIT = 2.0**-50
 
 
 @dataclass(frozen=True)
-class NoisySearch:
+class NoisySearch(
+    Plain,
+    keys=(
+        "cells",
+        "rounds",
+        "law",
+        Key("multiplier", text=True),
+        "strength_squared",
+        "contributions",
+        "quantile",
+        "replaced",
+        "further",
+    ),
+):
     """A search over `cells` cells, for the strength μ² (normal) or ε² (Laplace) of all rounds.
 
     `contributions` is the most records of a person. With a `quantile` q the rank is q·N, N the
@@ -52,8 +65,8 @@ class NoisySearch:
     neighbours are of either kind.
 
     >>> import numpy as np
-    >>> from muhat.noise.law import LAWS
-    >>> search = NoisySearch(1024, LAWS["normal"], Fraction(1))
+    >>> from muhat.noise.laws import INDEPENDENT
+    >>> search = NoisySearch(1024, INDEPENDENT["normal"], Fraction(1))
     >>> search.rounds, round(search.scale, 4), search.rank_error(0.99)
     (10, 3.1623, 10)
     >>> counts = np.zeros(1024, np.int64)
@@ -63,7 +76,7 @@ class NoisySearch:
     """
 
     cells: int
-    law: Law
+    law: IndependentFamily
     strength_squared: Fraction
     contributions: int = 1
     quantile: Fraction | None = None
@@ -73,14 +86,14 @@ class NoisySearch:
     def __post_init__(self) -> None:
         _check.count("cells", self.cells, most=1 << MOST_ROUNDS)
         _check.count("contributions", self.contributions)
-        _check.one_of("law", self.law.name, ("normal", "laplace"))
+        if not self.law.independent:
+            raise InvalidInput("a search asks one question at a time: its noise is independent.")
         if self.quantile is not None and not 0 < self.quantile < 1:
             raise InvalidInput("a quantile must lie strictly between 0 and 1.")
         _check.count("further", self.further, least=0)
         if self.multiplier < 1:
             raise InvalidInput("the promise is so strong that its noise drowns every count.")
-        moved = self.sensitivity**2 * self.questions ** (1 if self._is_normal else 2)
-        if moved > self.strength_squared * (1 << 2 * FRACTION_BITS):
+        if not self.law.keeps(self._question, Fraction(self.sensitivity)):
             raise AssertionError("the search is more sensitive than the promise allows")
 
     @property
@@ -94,8 +107,10 @@ class NoisySearch:
         return self.rounds + self.further
 
     @property
-    def _is_normal(self) -> bool:
-        return self.law.name == "normal"
+    def _question(self) -> Strength:
+        """What one question may reveal: all share the promise evenly."""
+        whole = Strength(self.law.kind, self.strength_squared)
+        return whole.part(Fraction(1, max(self.questions, 1)))
 
     @property
     def record_weight(self) -> Fraction:
@@ -112,12 +127,7 @@ class NoisySearch:
     @cached_property
     def multiplier(self) -> int:
         """S, the units of 2^-54 noise that a record is worth."""
-        rounds = max(self.questions, 1)
-        whole = self.strength_squared * (1 << 2 * FRACTION_BITS)
-        if self._is_normal:
-            moved = math.isqrt(math.floor(whole / rounds))
-        else:
-            moved = math.isqrt(math.floor(whole)) // rounds
+        moved = math.isqrt(math.floor(self._question.squared * self.law.unit**2))
         return math.floor(moved / (self.record_weight * self.contributions))
 
     @property
@@ -128,7 +138,7 @@ class NoisySearch:
     @property
     def noise_unit(self) -> float:
         """The scale of the noise in records: σ for normal noise, b for Laplace."""
-        return float(Fraction(1 << FRACTION_BITS, self.multiplier))
+        return float(Fraction(self.law.unit, self.multiplier))
 
     @property
     def scale(self) -> float:
@@ -185,7 +195,7 @@ class NoisySearch:
     def _reach(self, log_confidence: float, rounds: int) -> float:
         """What the noise of none of the rounds exceeds on its bad side, in records."""
         failure = -math.expm1(log_confidence / max(rounds, 1)) / _SAFE
-        return self.noise_unit * (_upper_quantile(self.law, failure) * _SAFE + _UNIT)
+        return self.noise_unit * (self.law.one_sided(failure) * _SAFE + _UNIT)
 
     def find(
         self,
@@ -230,38 +240,3 @@ class NoisySearch:
         if rank is not None:
             return _check.count("rank", rank) - Fraction(1, 2)
         return total - _check.count("above", above, least=0) - Fraction(1, 2)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the search, in integers."""
-        return {
-            "cells": self.cells,
-            "rounds": self.rounds,
-            "law": self.law.name,
-            "multiplier": str(self.multiplier),
-            "strength_squared": str(self.strength_squared),
-            "contributions": self.contributions,
-            "quantile": None if self.quantile is None else str(self.quantile),
-            "replaced": self.replaced,
-            "further": self.further,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> NoisySearch:
-        """The search that `to_dict` described, checked again."""
-        quantile = fields["quantile"]
-        return cls(
-            fields["cells"],
-            LAWS[fields["law"]],
-            Fraction(fields["strength_squared"]),
-            fields["contributions"],
-            None if quantile is None else Fraction(quantile),
-            bool(fields.get("replaced", False)),
-            fields.get("further", 0),
-        )
-
-
-def _upper_quantile(law: Law, failure: float) -> float:
-    """The reach that z exceeds on one side with this probability."""
-    if law.name == "normal":
-        return -NormalDist().inv_cdf(failure)
-    return -math.log(2 * failure) if failure < 0.5 else math.log(2 - 2 * failure)

@@ -14,20 +14,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount, count_beside, spent_beside
 from muhat.mechanisms.quantiles.search_walk import Comparison, Tally, Walk
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise.law import Law
+from muhat.noise.kinds import Strength
+from muhat.noise.law import IndependentFamily
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 TABLE_CELLS = 1 << 22
@@ -72,18 +73,18 @@ def rank_errors(
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileRecipe:
+class QuantileRecipe(Plain):
     """Searches for the quantiles `fractions` of as many columns as there are grids.
 
-    `n` is the public number of records, None if it is secret. `searches` has a row a fraction and
-    a column a grid. `counts`, one a grid, release how many values are recorded; without them every
-    record has a value.
+    `n` is the public number of records, None if it is secret or not counted yet. `searches` has a
+    row a fraction and a column a grid. `counts`, one a grid, release how many values are recorded;
+    without them every record has a value.
     """
 
     grids: tuple[UniformGrid, ...]
     fractions: tuple[Fraction, ...]
     n: int | None
-    law: Law
+    law: IndependentFamily
     protection: Protection
     searches: tuple[tuple[NoisySearch, ...], ...]
     counts: tuple[RecordedCount, ...] | None = None
@@ -94,7 +95,7 @@ class QuantileRecipe:
         grids: Sequence[UniformGrid],
         fractions: Sequence[Fraction],
         n: int | None,
-        law: Law,
+        law: IndependentFamily,
         protection: Protection,
         *,
         recorded: bool = False,
@@ -105,20 +106,15 @@ class QuantileRecipe:
         With `recorded` values may be missing: ranks are those of the recorded ones. For short
         `intervals` every search asks one question more for five halvings.
         """
-        power = 1 if law.sensitivity_norm == 2 else 2
-
-        def part(whole: Fraction, share: Fraction) -> Fraction:
-            # μ² adds up over searches, and so does ε.
-            return whole * share**power
-
-        column = part(protection.strength_squared, Fraction(1, len(grids)))
+        column = Strength.of(protection.promise, law.kind).part(Fraction(1, len(grids)))
+        secret = protection.neighbors is Neighbors.ADD_REMOVE
         searches = []
         for grid in grids:
             rounds = (grid.cells - 1).bit_length()
             further = math.ceil(rounds / HALVINGS_A_QUESTION) if intervals else 0
             questions = len(fractions) * (rounds + further)
             share = Fraction(1, len(fractions))
-            if recorded and n is None:
+            if recorded and secret:
                 # The count has the share of one round.
                 share *= Fraction(questions, questions + 1)
             searches.append(
@@ -126,51 +122,48 @@ class QuantileRecipe:
                     NoisySearch(
                         grid.cells,
                         law,
-                        part(column, share),
+                        column.part(share).squared,
                         protection.contributions,
-                        fraction if n is None or recorded else None,
-                        n is not None and recorded,
+                        fraction if secret or recorded else None,
+                        recorded and not secret,
                         further,
                     )
                     for fraction in fractions
                 ]
             )
-        counts = tuple(count_beside(each, column) for each in searches) if recorded else None
+        counts = (
+            tuple(count_beside(each, column.squared) for each in searches) if recorded else None
+        )
         rows = tuple(zip(*searches, strict=True))
         return cls(tuple(grids), tuple(fractions), n, law, protection, rows, counts)
 
     def __post_init__(self) -> None:
-        if (self.n is None) != (self.protection.neighbors is Neighbors.ADD_REMOVE):
-            raise InvalidInput("n is secret if and only if records are added or removed.")
+        public = self.protection.neighbors is Neighbors.SUBSTITUTE
+        if self.n is not None and not public:
+            raise InvalidInput("n is secret where records are added or removed.")
         if any(not 0 < fraction < 1 for fraction in self.fractions):
             raise InvalidInput("must lie strictly between 0 and 1", parameter="q")
         everything = [search for row in self.searches for search in row]
         for search in everything:
             if search.contributions != self.protection.contributions or search.law != self.law:
                 raise AssertionError("a search was made for another promise")
-            if search.replaced != (self.n is not None and self.counts is not None):
+            if search.replaced != (public and self.counts is not None):
                 raise AssertionError("a search was made for other neighbours")
-            if (search.quantile is None) != (self.n is not None and self.counts is None):
+            if (search.quantile is None) != (public and self.counts is None):
                 raise AssertionError("a secret number of records must not decide a rank")
-        if not self._spends_at_most(self.protection.strength_squared):
+        if any(count.law != self.law for count in self.counts or ()):
+            raise AssertionError("a count has noise of another law than the searches beside it")
+        if not self._spent.keeps(self.protection.promise):
             raise AssertionError("the searches together spend more than was promised")
 
-    def _spends_at_most(self, strength_squared: Fraction) -> bool:
-        """Whether all columns together keep the promise; they share it evenly."""
-        columns = list(zip(*self.searches, strict=True))
-        each = []
-        for place, searches in enumerate(columns):
-            if self.counts is not None:
-                each.append(spent_beside(searches, self.counts[place]))
-            elif self.law.sensitivity_norm == 2:
-                each.append(sum((search.strength_squared for search in searches), Fraction(0)))
-            else:
-                # All have the same share, so the root of the sum's square is their number.
-                largest = max(search.strength_squared for search in searches)
-                each.append(largest * len(searches) ** 2)
-        if self.law.sensitivity_norm == 2:
-            return sum(each, Fraction(0)) <= strength_squared
-        return max(each) * len(each) ** 2 <= strength_squared
+    @property
+    def _spent(self) -> Strength:
+        """What all columns reveal together: they share the promise evenly, as their searches do."""
+        kind, columns = self.law.kind, list(zip(*self.searches, strict=True))
+        if self.counts is None:
+            each = [kind.together([one.strength_squared for one in column]) for column in columns]
+            return kind.together([column.squared for column in each])
+        return kind.together(list(map(spent_beside, columns, self.counts)))
 
     def rank(self, fraction: Fraction) -> int | None:
         """⌈q·n⌉, the rank of the quantile; None if it is secret."""
@@ -232,17 +225,3 @@ class QuantileRecipe:
         behind = rounds - taken
         blocks = (self.grids[column].cells - 1 - left >> behind) + 1
         return Window(column, left, behind, min(1 << taken, max(blocks, 1)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, for its digest."""
-        return {
-            "mechanism": "noisy-search",
-            "grids": [grid.to_dict() for grid in self.grids],
-            "fractions": [str(fraction) for fraction in self.fractions],
-            "n": self.n,
-            "law": self.law.name,
-            "neighbors": self.protection.neighbors.value,
-            "contributions": self.protection.contributions,
-            "searches": [[search.to_dict() for search in row] for row in self.searches],
-            "counts": None if self.counts is None else [one.to_dict() for one in self.counts],
-        }

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
@@ -36,7 +36,7 @@ _FIRST_PRECISION = 2 * WORD_BITS
 
 
 @dataclass(frozen=True)
-class RankChoice:
+class RankChoice(Plain, keys=("cells", "multiplier", "contributions")):
     """A choice among `cells` cells, for the strength ε² in all.
 
     `contributions` is the most records of a person; neighbours replace them.
@@ -107,14 +107,6 @@ class RankChoice:
             sought = int(counts.sum()) - _check.count("above", above, least=0)
         losses = rank_losses(counts, sought)
         return draw([self.multiplier * loss for loss in losses], FRACTION_BITS, words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the choice, in integers."""
-        return {
-            "cells": self.cells,
-            "multiplier": str(self.multiplier),
-            "contributions": self.contributions,
-        }
 
 
 def rank_losses(counts: NDArray[np.int64], rank: int) -> list[int]:

@@ -14,22 +14,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from muhat import _check
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch, Sampler
-from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS, Law
-
-_WHOLE = 1 << 2 * FRACTION_BITS
+from muhat.noise.law import IndependentFamily
 
 
 @dataclass(frozen=True)
-class RecordedCount:
+class RecordedCount(Plain, keys=("law", Key("multiplier", text=True))):
     """R with noise: round(2^54·z) is added to C·R, C the `multiplier`."""
 
-    law: Law
+    law: IndependentFamily
     multiplier: int
 
     def __post_init__(self) -> None:
@@ -39,29 +36,20 @@ class RecordedCount:
     @property
     def scale(self) -> float:
         """The standard deviation of the noise, in records."""
-        return float(Fraction(1 << FRACTION_BITS, self.multiplier)) * math.sqrt(
-            self.law.variance(1)
-        )
+        return self._unit * math.sqrt(self.law.variance(1))
+
+    @property
+    def _unit(self) -> float:
+        return float(Fraction(self.law.unit, self.multiplier))
 
     def half_width(self, confidence: float) -> float:
         """Half the length of an interval around the noisy number."""
-        unit = float(Fraction(1 << FRACTION_BITS, self.multiplier))
-        return unit * self.law.quantile(_check.probability("confidence", confidence), 1)
+        return self._unit * self.law.quantile(_check.probability("confidence", confidence), 1)
 
     def release(self, recorded: int, sample: Sampler | None = None) -> float:
         """The noisy number of recorded values; it may be below 0."""
         noise = int((sample or self.law.sample)(1)[0])
         return float(Fraction(self.multiplier * recorded + noise, self.multiplier))
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the count, in integers."""
-        return {"law": self.law.name, "multiplier": str(self.multiplier)}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> RecordedCount:
-        """The count that `to_dict` described."""
-        law = _check.one_of("law", fields["law"], ("normal", "laplace"))
-        return cls(LAWS[law], int(fields["multiplier"]))
 
 
 def count_beside(searches: Sequence[NoisySearch], strength_squared: Fraction) -> RecordedCount:
@@ -69,30 +57,23 @@ def count_beside(searches: Sequence[NoisySearch], strength_squared: Fraction) ->
 
     `strength_squared` is what the column has of the promise: μ², or ε².
     """
-    law = searches[0].law
+    law, power = searches[0].law, _power(searches)
+    whole = strength_squared * law.unit**2
+    if power == 1:
+        whole = Fraction(math.isqrt(math.floor(whole)))
     room = []
     for gone, moved in _moves(searches):
-        if law.name == "normal":
-            left = math.floor(strength_squared * _WHOLE - moved)
-            room.append(math.isqrt(max(left, 0)) // gone)
-        else:
-            whole = math.isqrt(math.floor(strength_squared * _WHOLE))
-            room.append(max(whole - moved, 0) // gone)
-    return RecordedCount(law, int(min(room)))
+        left = max(math.floor(whole - moved), 0)
+        room.append((left if power == 1 else math.isqrt(left)) // gone)
+    return RecordedCount(law, min(room))
 
 
 def spent_beside(searches: Sequence[NoisySearch], count: RecordedCount) -> Fraction:
     """The most of μ², or of ε², that the searches and the count of one column spend."""
-    spent = []
-    for gone, moved in _moves(searches):
-        if count.law.name == "normal":
-            spent.append(moved + (gone * count.multiplier) ** 2)
-        else:
-            spent.append((moved + gone * count.multiplier) ** 2)
-    questions = [search.questions * search.sensitivity ** _power(search) for search in searches]
-    alone = sum(questions)
-    spent.append(alone if count.law.name == "normal" else alone**2)
-    return Fraction(max(spent), _WHOLE)
+    power = _power(searches)
+    alone = sum(search.questions * search.sensitivity**power for search in searches)
+    moves = [moved + (gone * count.multiplier) ** power for gone, moved in _moves(searches)]
+    return Fraction(max(alone, *moves) ** (2 // power), count.law.unit**2)
 
 
 def _moves(searches: Sequence[NoisySearch]) -> list[tuple[int, int]]:
@@ -102,18 +83,18 @@ def _moves(searches: Sequence[NoisySearch]) -> list[tuple[int, int]]:
     removed. The rounds move by at most Σ questions·(S·((k − b)·w' + b·w) + 1)^power, a convex
     function of b like the count's part, so b = 1 and b = k are enough.
     """
-    k = searches[0].contributions
+    k, power = searches[0].contributions, _power(searches)
     found = []
     for gone in {1, k}:
         moved = 0
         for search in searches:
             others = (k - gone) if search.replaced else 0
             whole = search.multiplier * (others + search.presence_weight * gone)
-            moved += search.questions * (math.ceil(whole) + 1) ** _power(search)
+            moved += search.questions * (math.ceil(whole) + 1) ** power
         found.append((gone, moved))
     return found
 
 
-def _power(search: NoisySearch) -> int:
+def _power(searches: Sequence[NoisySearch]) -> int:
     """Squares add up over rounds of normal noise, and sizes over rounds of Laplace noise."""
-    return 2 if search.law.name == "normal" else 1
+    return int(searches[0].law.sensitivity_norm)

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from muhat._integers import whole_root_down
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.roots import whole_root_down
 from muhat.mechanisms.queries.streaming import RunningNoise
 from muhat.noise import FRACTION_BITS, rounded_normal
 from muhat.noise.integers import Integers

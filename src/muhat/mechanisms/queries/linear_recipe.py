@@ -1,7 +1,7 @@
 """A mechanism for linear queries, ready to run: an integer query, a law of noise, a promise.
 
 As a recipe for sums, it proves itself when it is made: the exact sensitivity of its query, in the
-norm of its law, is at most √strength_squared units of the noise.
+norm of its law, is hidden by the noise.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.exact_product import Integers
 from muhat.mechanisms.queries.residual_fit import fit_residuals
@@ -22,17 +23,16 @@ from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.strategy_query import Margins, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
 from muhat.mechanisms.queries.table_marginals import TableMarginals
-from muhat.mechanisms.sums.recipe import Protection
-from muhat.noise import FRACTION_BITS
 from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.law import Law
+from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
+from muhat.workloads.base import Scaled
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import Multiple
 from muhat.workloads.residuals import MarginalFactorization
-from muhat.workloads.stack import Scaled
 from muhat.workloads.toeplitz import SquareRootStrategy
 
 WEAKEST = 1 << 200
@@ -70,7 +70,7 @@ class LinearQuery(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRecipe:
+class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
     """Noise of a law on the integers of a query, for a promise that it keeps.
 
     `name` says which law, and on which strategy. With `absent` a record may be in no cell, so that
@@ -79,7 +79,7 @@ class LinearRecipe:
 
     name: str
     factorization: Factorization
-    law: Law
+    law: IndependentLaw
     query: LinearQuery
     protection: Protection
     absent: bool = False
@@ -93,7 +93,7 @@ class LinearRecipe:
     def of(
         cls,
         factorization: Factorization,
-        law: Law,
+        law: IndependentFamily,
         protection: Protection,
         *,
         absent: bool = False,
@@ -102,21 +102,22 @@ class LinearRecipe:
 
         Where records may be `absent` the factorisation is for adding and removing them.
         """
-        if protection.strength_squared > WEAKEST**2:
+        strength_squared = protection.strength_squared(law.kind)
+        if strength_squared > WEAKEST**2:
             raise InvalidInput(
                 "the promise is too weak for exact arithmetic: the noise would be less than "
                 "10^-60 of what one record moves. Choose a smaller epsilon, rho or mu."
             )
         arguments = {
-            "strength_squared": protection.strength_squared,
+            "strength_squared": strength_squared,
             "neighbors": factorization.neighbors,
             "contributions": protection.contributions,
         }
         query = _query(factorization, law, arguments)
-        moved = _moved(query, law, protection, absent) ** 2 / (1 << 2 * FRACTION_BITS)
-        if absent and moved > protection.strength_squared:
+        moved = _moved(query, law, protection, absent) ** 2 / law.unit**2
+        if absent and moved > strength_squared:
             # A record that moves from a cell to another may move more than one that goes.
-            shrunk = protection.strength_squared**2 / moved * _SHRUNK
+            shrunk = strength_squared**2 / moved * _SHRUNK
             query = _query(factorization, law, {**arguments, "strength_squared": shrunk})
         strategy = "tables" if isinstance(query, TableMarginals) else factorization.method
         name = f"{law.name} noise, {strategy}"
@@ -142,7 +143,7 @@ class LinearRecipe:
 
         None for other noise, and where the coefficients are too many to look at.
         """
-        if self.law.name != "laplace":
+        if self.law.stable:
             return None
         if isinstance(self.query, TableMarginals):
             return self.query.laplace_sums()
@@ -150,7 +151,7 @@ class LinearRecipe:
         assert decoder is not None
         if math.prod(decoder.shape) > MOST_COEFFICIENTS:
             return None
-        return LaplaceSums.of_rows(block * self.unit for block in _rows(decoder))
+        return self.law.sums(block * self.unit for block in _rows(decoder))
 
     def total_noise(self, weights: Floats) -> tuple[float, LaplaceSums | None]:
         """The scale of the noise on weightsᵀ·answers, the number of records, and its sum."""
@@ -162,22 +163,11 @@ class LinearRecipe:
             row = decoder.T @ weights * self.unit
         else:
             row = decoder.transposed(weights) * self.unit
-        sums = LaplaceSums.of_rows([row[None]]) if self.law.name == "laplace" else None
-        return float(np.linalg.norm(row)), sums
+        return float(np.linalg.norm(row)), self.law.sums([row[None]])
 
     def run(self, margins: Margins, total: int | None) -> Floats:
         """The noisy answers for exact counts, of shape (m,)."""
         return self.query.release(margins, self.law.sample, total)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, in integers, for the plan's digest."""
-        return {
-            "law": self.law.name,
-            "query": self.query.to_dict(),
-            "contributions": self.protection.contributions,
-            "neighbors": self.protection.neighbors.value,
-            "absent": self.absent,
-        }
 
 
 def _moved(query: LinearQuery, law: Law, protection: Protection, absent: bool) -> Fraction:
@@ -210,12 +200,14 @@ def needs_normal_noise(factorization: Factorization) -> bool:
     )
 
 
-def _query(factorization: Factorization, law: Law, arguments: dict[str, Any]) -> LinearQuery:
+def _query(
+    factorization: Factorization, law: ScaleFamily, arguments: dict[str, Any]
+) -> LinearQuery:
     if isinstance(factorization, MarginalFactorization):
         return fit_residuals(factorization, law, **arguments)
     strategy = factorization.strategy
     if needs_normal_noise(factorization):
-        if law.is_pure:
+        if not law.stable:
             raise InvalidInput(
                 "a prefix this long has normal noise alone: use ApproxDP, ZCDP or GDP."
             )

@@ -12,8 +12,8 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.residual_sensitivity import block_length
 from muhat.mechanisms.queries.table_marginals import TableMarginals
-from muhat.noise import FRACTION_BITS
-from muhat.noise.law import Law
+from muhat.noise.kinds import Strength
+from muhat.noise.law import ScaleFamily
 from muhat.privacy import Neighbors
 from muhat.workloads.residual_basis import Axes, orbits_of
 from muhat.workloads.residual_certificate import weighted_norm
@@ -25,16 +25,13 @@ from muhat.workloads.residuals import MarginalFactorization
 LEAST_MULTIPLIER = 1 << 10
 """Rounding a multiplier down costs less than a thousandth of the noise."""
 
-INDEPENDENT = ("normal", "laplace")
-"""Laws whose coordinates are independent."""
-
 MARGIN = 1 - 2.0**-38
 """Room for the rounding of floats in what follows, given away before multipliers are cut."""
 
 
 def fit_residuals(
     factorization: MarginalFactorization,
-    law: Law,
+    law: ScaleFamily,
     strength_squared: Fraction,
     neighbors: Neighbors,
     contributions: int,
@@ -50,7 +47,7 @@ def fit_residuals(
             f"the factorisation is for neighbors={factorization.neighbors.value!r}; "
             f"got {neighbors.value!r}."
         )
-    room = math.sqrt(strength_squared) * 2.0**FRACTION_BITS / contributions * MARGIN
+    room = math.sqrt(strength_squared) * law.unit / contributions * MARGIN
     sides = 2 if neighbors is Neighbors.SUBSTITUTE else 1
     if law.sensitivity_norm == 2:
         weights = factorization.coefficients
@@ -74,13 +71,13 @@ def fit_residuals(
         )
     query = min(possible, key=lambda query: _error(factorization, query))
     moved = query.sensitivity(law.sensitivity_norm, neighbors, contributions)
-    if moved**2 > strength_squared * (1 << 2 * FRACTION_BITS):
+    if not law.keeps(Strength(law.kind, strength_squared), moved):
         raise AssertionError("the query is more sensitive than the promise allows")
     return query
 
 
 def _residuals(
-    factorization: MarginalFactorization, room: float, weights: Floats, law: Law
+    factorization: MarginalFactorization, room: float, weights: Floats, law: ScaleFamily
 ) -> ResidualQuery | None:
     """m_A = room·√c_A/Π n_i, rounded down, or None if that is too coarse."""
     cells = factorization.cells
@@ -96,7 +93,7 @@ def _residuals(
         tuple(factorization.table_weights.tolist()),
         factorization.subsets,
         tuple(int(multiplier) for multiplier in multipliers),
-        blockwise=law.name in INDEPENDENT,
+        blockwise=law.independent,
     )
 
 

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries import residual_sensitivity
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
 from muhat.workloads.residual_basis import Axes, closure
@@ -43,7 +43,7 @@ SAFE = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualQuery:
+class ResidualQuery(Plain, exact=True):
     """The integers m_A·w_A for the sets A in `subsets`, and the tables they give.
 
     `tables` are the sets of attributes of the answers, in their order, whose cells are
@@ -182,21 +182,6 @@ class ResidualQuery:
         rows = rows_of(self.cells, self.tables)
         writable("the answers", sum(rows))
         return np.repeat(self.table_scales, rows)
-
-    def standard_deviations(self, law: Law) -> Floats:
-        """The standard deviation of every answer, of shape (m,), with noise of this law."""
-        return self.scales * math.sqrt(law.variance(max(self.rows, 1)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the plan's digest."""
-        return {
-            "cells": list(self.cells),
-            "tables": [list(axes) for axes in self.tables],
-            "table_weights": [float(weight).hex() for weight in self.table_weights],
-            "subsets": [list(axes) for axes in self.subsets],
-            "multipliers": [str(multiplier) for multiplier in self.multipliers],
-            "blockwise": self.blockwise,
-        }
 
     @cached_property
     def _live(self) -> tuple[Axes, ...]:

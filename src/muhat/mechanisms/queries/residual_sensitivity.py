@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from muhat.mechanisms.arithmetic.roots import whole_root_up
+from muhat._integers import whole_root_up
 from muhat.privacy import Neighbors
 from muhat.workloads.residual_basis import Axes, orbits_of
 from muhat.workloads.residual_differences import ResidualDifferences

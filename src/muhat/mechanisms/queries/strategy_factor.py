@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._integers import root_up
+from muhat._plain import Plain
 from muhat.mechanisms.arithmetic.exact_product import Integers, exact_product, limbs
-from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.mechanisms.sums.table_query import largest_distance
 from muhat.workloads.closed_factors import farthest_square
 from muhat.workloads.parity import Parity
@@ -60,7 +61,7 @@ class StrategyFactor(Protocol):
 
 
 @dataclass(frozen=True)
-class IdentityFactor:
+class IdentityFactor(Plain):
     """Every cell by itself."""
 
     size: int
@@ -95,13 +96,9 @@ class IdentityFactor:
         """Different cells are orthogonal."""
         return Fraction(0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For a digest."""
-        return {"identity": self.size}
-
 
 @dataclass(frozen=True)
-class ParityFactor:
+class ParityFactor(Plain):
     """The parities themselves: entries ±1, m orthogonal rows of N entries."""
 
     workload: Parity
@@ -141,10 +138,6 @@ class ParityFactor:
     def least_inner_product(self) -> Fraction:
         """‖a − b‖² = 2m − 2⟨a, b⟩."""
         return self.shape[0] - Fraction(farthest_square(self.workload), 2)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For a digest."""
-        return self.workload.to_dict()
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._integers import root_up
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.exact_product import Integers
-from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.mechanisms.queries.strategy_factor import (
     IdentityFactor,
     ParityFactor,
@@ -26,15 +26,14 @@ from muhat.mechanisms.queries.strategy_factor import (
     rounded_factor,
 )
 from muhat.noise import FRACTION_BITS
-from muhat.noise.law import Law
+from muhat.noise.law import ScaleFamily
 from muhat.privacy import Neighbors
-from muhat.workloads.base import Workload
+from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.parity import Parity
 from muhat.workloads.products import KroneckerMap, Multiple
-from muhat.workloads.stack import Scaled
 
 Margins = Mapping[tuple[int, ...], NDArray[np.int64]]
 
@@ -57,7 +56,7 @@ LEAST_SCALE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyQuery:
+class StrategyQuery(Plain, keys=("multiplier", "fraction_bits", "factors", "offset")):
     """The answers to a workload, decoded from noisy integers in strategy space.
 
     `scales`, of shape (m,), is the scale of the noise on every answer. Under substitution
@@ -124,19 +123,10 @@ class StrategyQuery:
         exact = self.encode(margins[self.sets[0]])
         return self.decode(exact + sample(self.rows), total)
 
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, for the plan's digest."""
-        return {
-            "multiplier": str(self.multiplier),
-            "fraction_bits": self.fraction_bits,
-            "factors": [factor.to_dict() for factor in self.factors],
-            "offset": None if self.offset is None else [x.hex() for x in self.offset.tolist()],
-        }
-
 
 def fit_strategy(
     factorization: Factorization,
-    law: Law,
+    law: ScaleFamily,
     *,
     strength_squared: Fraction,
     neighbors: Neighbors,

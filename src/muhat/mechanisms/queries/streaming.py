@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.certified_rounding import rounded_noise
 from muhat.noise import FRACTION_BITS
@@ -43,13 +44,25 @@ _LEAST_NOISE_BITS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class RunningNoise:
+class RunningNoise(
+    Plain,
+    keys=(
+        "mechanism",
+        "size",
+        "exponents",
+        Key("reaches", text=True),
+        "shares",
+        "strength_squared",
+        "contributions",
+    ),
+):
     """The noise of n running sums of d coordinates.
 
     `exponents` are those of the units h_j = 2^e_j, `reaches` the most that a term can be in
     units, `shares` the squares ω_j² of the parts of the promise that the coordinates get.
     """
 
+    mechanism: ClassVar[str] = "square-root-prefix"
     size: int
     exponents: tuple[int, ...]
     reaches: tuple[int, ...]
@@ -58,6 +71,8 @@ class RunningNoise:
     contributions: int
 
     def __post_init__(self) -> None:
+        _check.count("size", self.size, most=LARGEST_SIZE)
+        _check.count("contributions", self.contributions)
         if sum(self.shares) > 1:
             raise AssertionError("the coordinates share more than the whole promise")
 
@@ -88,30 +103,6 @@ class RunningNoise:
         # A weight is rounded up by at most one unit in 2^10.
         spread = 1 + max(1 / self.factor(j) for j in range(self.dim))
         return np.multiply.outer(answer_deviations(self.size), np.array(scales) * spread)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the noise, in integers, for a digest."""
-        return {
-            "mechanism": "square-root-prefix",
-            "size": self.size,
-            "exponents": list(self.exponents),
-            "reaches": [str(reach) for reach in self.reaches],
-            "shares": [str(share) for share in self.shares],
-            "strength_squared": str(self.strength_squared),
-            "contributions": self.contributions,
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> RunningNoise:
-        """The noise that `to_dict` described."""
-        return cls(
-            _check.count("size", fields["size"], most=LARGEST_SIZE),
-            tuple(int(e) for e in fields["exponents"]),
-            tuple(int(reach) for reach in fields["reaches"]),
-            tuple(Fraction(share) for share in fields["shares"]),
-            Fraction(fields["strength_squared"]),
-            _check.count("contributions", fields["contributions"]),
-        )
 
 
 def shares_of(reaches: Sequence[float], p: float) -> tuple[Fraction, ...]:
@@ -150,7 +141,7 @@ def _log2(value: Fraction) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixQuery:
+class PrefixQuery(Plain):
     """All running sums of a histogram of n cells at once.
 
     `strength_squared` is μ² for one of `contributions` records of a person added or removed. The
@@ -238,10 +229,6 @@ class PrefixQuery:
     ) -> Floats:
         """The noisy answers; the noise is drawn here, with as many bits as rounding it takes."""
         return self.answers(margins[self.sets[0]])
-
-    def to_dict(self) -> dict[str, Any]:
-        """For a plan's digest."""
-        return {**self.noise.to_dict(), "factor": self.factor.hex()}
 
 
 def _running(counts: NDArray[Any], size: int, shift: int) -> NDArray[Any]:

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.residual_query import Integers, checked_margins, decoded
 from muhat.noise import FRACTION_BITS
 from muhat.noise.laplace_sums import LaplaceSums, Shape, shape_of
-from muhat.noise.law import Law
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
 from muhat.workloads.residual_basis import Axes
@@ -33,7 +33,7 @@ from muhat.workloads.residual_tables import TableFamily, rows_of
 
 
 @dataclass(frozen=True, eq=False)
-class TableMarginals:
+class TableMarginals(Plain, exact=True):
     """The integers m_S·x_S for every table S, with noise of independent coordinates.
 
     `tables` are the sets of attributes of the answers, in their order, whose cells are
@@ -179,20 +179,6 @@ class TableMarginals:
             numbers.append(alike.ravel())
         every = np.concatenate(sizes)
         return float(every.max()), shape_of(every, np.concatenate(numbers))
-
-    def standard_deviations(self, law: Law) -> Floats:
-        """The standard deviation of every answer, of shape (m,), with noise of this law."""
-        return self.scales * math.sqrt(law.variance(self.rows))
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the plan's digest."""
-        return {
-            "cells": list(self.cells),
-            "tables": [list(axes) for axes in self.tables],
-            "table_weights": [float(weight).hex() for weight in self.table_weights],
-            "multipliers": [str(multiplier) for multiplier in self.multipliers],
-            "public_total": self.public_total,
-        }
 
     @cached_property
     def _family(self) -> TableFamily:

@@ -18,14 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from muhat.domains.columns_lattice import SQUARE_ERROR, SQUARE_UNIT
-from muhat.domains.squared_ball_lattice import SquaredBallLattice
+from muhat._integers import norm_up, whole_root_up
+from muhat.domains.ball_lattice import SquaredBallLattice
+from muhat.domains.box_kernel import SQUARE_ERROR, SQUARE_UNIT
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.roots import whole_root_up
 from muhat.mechanisms.sums.columns_query import SQUARE_BOUND
-from muhat.mechanisms.sums.integer_query import norm_up, rounded_rows, row_units
+from muhat.mechanisms.sums.sum_query import RowQuery
 from muhat.privacy import Neighbors
 
 PAIR_BOUND = 8
@@ -33,7 +32,7 @@ PAIR_BOUND = 8
 
 
 @dataclass(frozen=True)
-class BallQuery:
+class BallQuery(RowQuery, keys=("sums", "squares", "count", "fraction_bits", "together", "apart")):
     """v = round(B·S/2^t): the rows of the sums, then those of the squares, then the count.
 
     One multiplier for all sums, one for all squares, and one for the number of records, 0 if that
@@ -76,11 +75,6 @@ class BallQuery:
         return (*(self.sums,) * self.dim, *squares, *[self.count] * bool(self.count))
 
     @property
-    def rows(self) -> int:
-        """r, the number of integers released."""
-        return self.dim + self.square_rows + bool(self.count)
-
-    @property
     def base(self) -> Fraction:
         """What squares are taken from, in units of R²: 1/d of the whole for each coordinate."""
         return Fraction(self._whole * SQUARE_UNIT, self.lattice.ball.radius**2)
@@ -89,31 +83,20 @@ class BallQuery:
     def _whole(self) -> int:
         return self.lattice.ball.radius**2 // (SQUARE_UNIT * (1 if self.together else self.dim))
 
-    def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the exact sums on the lattice, and the number of records."""
+    def measured(self, totals: Sequence[int], count: int) -> list[int]:
+        """The sums from where they are measured, one a row."""
         values, squares = list(totals[: self.dim]), list(totals[self.dim :])
         if self.together:
             squares = [sum(squares)]
         lacking = [self._whole * count - total for total in squares]
-        measured = [*values, *lacking, *[count] * bool(self.count)]
-        return rounded_rows(self.row_multipliers, measured, self.fraction_bits)
+        return [*values, *lacking, *[count] * bool(self.count)]
 
-    def units(self) -> list[Fraction]:
-        """How much one unit of v is worth: of the lattice's coordinates, of x_j², of a record."""
+    def row_steps(self) -> list[Fraction]:
+        """How much one sum is worth: of the lattice's coordinates, of x_j², of a record."""
         ball = self.lattice.ball
         steps = [ball.grid] * self.dim
         steps += [Fraction(SQUARE_UNIT, ball.radius**2)] * self.square_rows
-        steps += [Fraction(1)] * bool(self.count)
-        return row_units(steps, self.row_multipliers, self.fraction_bits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the plan's digest."""
-        return {
-            "multipliers": [str(part) for part in (self.sums, self.squares, self.count)],
-            "fraction_bits": self.fraction_bits,
-            "together": self.together,
-            "apart": self.apart,
-        }
+        return steps + [Fraction(1)] * bool(self.count)
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on ‖v − v'‖₂ over all neighbours; apart, of the two norms together."""
@@ -122,12 +105,6 @@ class BallQuery:
         replaced = neighbors is Neighbors.SUBSTITUTE
         moved = (self._between() if replaced else self._appearing()) + self._slack
         return Fraction(contributions * moved, 1 << self.fraction_bits) + self.rounding(norm)
-
-    def rounding(self, norm: float) -> int:
-        """What rounding v adds to its distance from another."""
-        if not self.apart:
-            return whole_root_up(self.rows)
-        return whole_root_up(self.rows - self.square_rows) + whole_root_up(self.square_rows)
 
     @property
     def _reaches(self) -> tuple[int, int]:

@@ -12,11 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from muhat.domains.lattice import Lattice, ProductLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.integer_query import IntegerQuery
+from muhat.mechanisms.sums.sum_query import SumQuery
 from muhat.mechanisms.sums.table_query import TableQuery
 from muhat.privacy import Neighbors
 
@@ -24,7 +24,7 @@ PartQuery = IntegerQuery | TableQuery
 
 
 @dataclass(frozen=True, eq=False)
-class BlockQuery:
+class BlockQuery(SumQuery):
     """The rows of every part, one after the other; the number of records, if at all, comes last."""
 
     parts: tuple[PartQuery, ...]
@@ -78,9 +78,10 @@ class BlockQuery:
         moved = [part.sensitivity(norm, neighbors, contributions) for part in self.parts]
         if len(moved) == 1:
             return moved[0]
-        scaled = math.ceil(sum(each**2 for each in moved) * (1 << 128))
-        return Fraction(math.isqrt(scaled) + 1, 1 << 64)
+        return length_up(moved)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For the plan's digest."""
-        return {"parts": [part.to_dict() for part in self.parts]}
+
+def length_up(moved: Sequence[Fraction]) -> Fraction:
+    """The root of the sum of squares, rounded up."""
+    scaled = math.ceil(sum(each**2 for each in moved) * (1 << 128))
+    return Fraction(math.isqrt(scaled) + 1, 1 << 64)

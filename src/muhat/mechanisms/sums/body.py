@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.domains import Box, Domain, Preimage
+from muhat.domains import Domain, Preimage
+from muhat.domains.blocks import Block
 from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block import Block
-from muhat.mechanisms.sums.block_makers import block_from_origin, block_of, mapped_block, parts_of
 from muhat.privacy import Neighbors
 
 
@@ -40,12 +39,12 @@ class Body:
         With `clip`, a smaller domain about the same centre, records are clipped to that one.
         """
         if clip is None:
-            parts = parts_of(domain)
-            return cls(domain, tuple(block_of(K, p, weights[at], neighbors) for K, at in parts))
+            parts = domain.factors()
+            return cls(domain, tuple(K.block(p, weights[at], neighbors) for K, at in parts))
         if not domain.is_symmetric:
             raise InvalidInput("clip is for domains that are symmetric about their centre.")
         source = Preimage(clip, None, np.zeros(domain.dim))
-        return cls(domain, (mapped_block(domain, p, weights, source),))
+        return cls(domain, (domain.mapped_block(p, weights, source),))
 
     @classmethod
     def from_origin(cls, domain: Domain, p: float, weights: Vector) -> Body | None:
@@ -53,17 +52,14 @@ class Body:
 
         The shape of a box becomes the smallest box around both sides.
         """
-        blocks = []
-        for part, block in parts_of(domain):
-            found = block_from_origin(part, p, weights[block])
-            if found is None:
-                return None
-            blocks.append(found)
-        shape = domain
-        if isinstance(domain, Box):
-            reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-            shape = Box(-reach, reach)
-        return cls(shape, tuple(blocks))
+        found = [K.block_from_zero(p, weights[at]) for K, at in domain.factors()]
+        blocks = tuple(block for block in found if block is not None)
+        return cls(domain.both_sides(), blocks) if len(blocks) == len(found) else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a single block of the domain's own coordinates."""
+        return len(self.blocks) == 1 and self.blocks[0].is_plain
 
     def scaled(self, scales: Floats) -> Body:
         """The same body of a single block with noise in other proportions."""

@@ -7,18 +7,28 @@ three for many columns of like width. Proof: docs/proofs/norms.md.
 
 from __future__ import annotations
 
-from muhat.domains import Box
 from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.calibration import calibrated
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise.law import LAWS
+from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 
 
 def box_norm(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """The K-norm mechanism of a box; its shape is the box, whatever the error."""
-    if not isinstance(body.shape, Box):
+    if not body.shape.by_column:
         raise InvalidInput("box-norm is for a Box.")
     sides = body.shape.half_widths
     return calibrated("box-norm", LAWS["maximum-norm"], body.scaled(sides), protection)
+
+
+BOX_NORM = SumMechanism(
+    "box-norm",
+    "K-norm noise of the box",
+    NoiseKind.PURE,
+    box_norm,
+    lambda domain: domain.by_column,
+)

@@ -1,28 +1,49 @@
-"""From a body and a law of noise to a recipe that just keeps the promise."""
+"""From a body and a law of noise to a recipe that just keeps the promise; what mechanisms are."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from muhat.domains import Domain
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.block import block_query, noise_scales
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.integer_query import fit
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise.law import Law
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.law import ScaleFamily
+from muhat.noise.protection import Protection
 
 WHOLE = 1 - Fraction(1, 1 << 50)
 """What the shares of several parts add up to: √ of a sum of squares is rounded up once more."""
 
 
+@dataclass(frozen=True)
+class SumMechanism:
+    """A way to add noise to sums.
+
+    `make` gives the recipe for a body, the p of the error, its weights, and what is to be
+    guaranteed. Where it `competes` it is planned with; elsewhere it must be asked for by its name.
+    """
+
+    name: str
+    summary: str
+    kind: NoiseKind
+    make: Callable[[Body, float, Vector, Protection], Recipe]
+    competes: Callable[[Domain], bool]
+
+
 def calibrated(
     name: str,
-    law: Law,
+    law: ScaleFamily,
     body: Body,
     protection: Protection,
     *,
@@ -35,42 +56,31 @@ def calibrated(
     With a `count_share` of the squared sensitivity the number of records is released too. Several
     blocks share the rest so that the ℓ_p error, weighted, is least.
     """
-    order = law.sensitivity_norm
     if len(body.blocks) == 1 and not count_share:
-        query: PartQuery | BlockQuery = body.blocks[0].query(order, protection, Fraction(1))
-    elif order != 2:
+        query: PartQuery | BlockQuery = block_query(body.blocks[0], law, protection, Fraction(1))
+    elif law.sensitivity_norm != 2:
         raise InvalidInput(f"{name} is for a single domain with a public number of records.")
     else:
         counted = Fraction(count_share)
-        shares = [share * (WHOLE - counted) for share in _shares(body, protection, p, weights)]
+        shares = [share * (WHOLE - counted) for share in _shares(body, law, protection, p, weights)]
         parts = [
-            block.query(order, protection, share)
+            block_query(block, law, protection, share)
             for block, share in zip(body.blocks, shares, strict=True)
         ]
         if counted:
-            parts.append(_count(law, protection, counted))
+            parts.append(fit(None, [1.0], law, protection, counted))
         query = BlockQuery(tuple(parts))
     return Recipe(name, law, query, protection, body.transform, body.center)
 
 
-def counted(name: str, law: Law, protection: Protection) -> Recipe:
+def counted(name: str, law: ScaleFamily, protection: Protection) -> Recipe:
     """The recipe that releases the number of records alone."""
-    return Recipe(name, law, _count(law, protection, Fraction(1)), protection)
+    return Recipe(name, law, fit(None, [1.0], law, protection, Fraction(1)), protection)
 
 
-def _count(law: Law, protection: Protection, share: Fraction) -> PartQuery:
-    return fit(
-        None,
-        [1.0],
-        from_zero=False,
-        norm=law.sensitivity_norm,
-        neighbors=protection.neighbors,
-        strength_squared=protection.strength_squared * share,
-        contributions=protection.contributions,
-    )
-
-
-def _shares(body: Body, protection: Protection, p: float, weights: Vector | None) -> list[Fraction]:
+def _shares(
+    body: Body, law: ScaleFamily, protection: Protection, p: float, weights: Vector | None
+) -> list[Fraction]:
     """Parts of 1 in proportion to Γ_i^{2p/(p+2)}, Γ_i the ℓ_p size of a block's noise alone.
 
     The noise of a block with the share s is Γ_i/√s; ‖(Γ_i/√s_i)‖_p is least there (Hölder).
@@ -81,7 +91,7 @@ def _shares(body: Body, protection: Protection, p: float, weights: Vector | None
     sizes, start = [], 0
     for block in body.blocks:
         stop = start + len(block.center)
-        scales = block.scales(block.query(2.0, protection, Fraction(1)))
+        scales = noise_scales(block, block_query(block, law, protection, Fraction(1)))
         sizes.append(norm(w[start:stop] * scales, p))
         start = stop
     largest = max(sizes)

@@ -21,8 +21,9 @@ import numpy as np
 from muhat._arrays import Floats
 from muhat.domains.lattice import ColumnsLattice
 from muhat.mechanisms.sums.columns_query import fit_columns
-from muhat.mechanisms.sums.recipe import SQUARES_SHARE, Protection, Recipe
-from muhat.noise.law import LAWS
+from muhat.mechanisms.sums.recipe import SQUARES_SHARE, Recipe
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 SUM_COUNT_SHARE = 0.05
@@ -70,13 +71,10 @@ def columns_recipe(
     query = fit_columns(
         lattice,
         (sums, squares, counts),
+        law,
+        protection,
         from_zero=from_zero,
-        norm=norm,
-        neighbors=protection.neighbors,
-        strength_squared=protection.strength_squared,
-        contributions=protection.contributions,
         turned=turned,
-        apart=cube and lattice.squares,
     )
     return Recipe(name, law, query, protection, None, np.array(box.center))
 

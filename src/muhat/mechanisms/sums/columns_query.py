@@ -25,12 +25,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
-from muhat.domains.box_lattice import BoxLattice
-from muhat.domains.columns_lattice import SQUARE_ERROR, SQUARE_UNIT, ColumnsLattice
+from muhat._integers import norm_up
+from muhat._plain import Key
+from muhat.domains.box_kernel import SQUARE_ERROR, SQUARE_UNIT
+from muhat.domains.box_lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.integer_query import norm_up, rounded_rows, row_units, scaled_to
+from muhat.mechanisms.sums.integer_query import scaled_to
+from muhat.mechanisms.sums.sum_query import RowQuery
+from muhat.noise.law import ScaleFamily, Shape
+from muhat.noise.maximum_norm import DiamondNorm
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 SQUARE_BOUND = Fraction(14428, 10_000)
@@ -38,7 +43,10 @@ SQUARE_BOUND = Fraction(14428, 10_000)
 
 
 @dataclass(frozen=True)
-class ColumnsQuery:
+class ColumnsQuery(
+    RowQuery,
+    keys=(Key("multipliers", "row_multipliers"), "fraction_bits", "from_zero", "turned", "apart"),
+):
     """v = round(B·S/2^t): the rows of the sums, then those of the squares, then the counts.
 
     `sums` has a multiplier a column, so has `squares` if the lattice has squares. `counts` has one
@@ -72,11 +80,6 @@ class ColumnsQuery:
         return (*self.sums, *self.squares, *(self.sums if self.turned else self.counts))
 
     @property
-    def rows(self) -> int:
-        """r, the number of integers released."""
-        return len(self.row_multipliers)
-
-    @property
     def sum_rows(self) -> int:
         """How many of the rows are sums of values: the first ones."""
         return len(self.sums)
@@ -86,12 +89,7 @@ class ColumnsQuery:
         """How many rows of squares follow."""
         return len(self.squares)
 
-    def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the exact sums on the lattice, and the number of records."""
-        measured = self._measured(totals, count)
-        return rounded_rows(self.row_multipliers, measured, self.fraction_bits)
-
-    def _measured(self, totals: Sequence[int], count: int) -> list[int]:
+    def measured(self, totals: Sequence[int], count: int) -> list[int]:
         """The sums from where they are measured, one a row."""
         d = self.box.dim
         values, rest = list(totals[:d]), list(totals[d:])
@@ -116,12 +114,16 @@ class ColumnsQuery:
     def read(self, rows: Sequence[int]) -> list[Fraction]:
         """Sums, squares and counts in `units`, from the noisy rows."""
         if not self.turned:
-            return [Fraction(row) for row in rows]
+            return super().read(rows)
         d = self.sum_rows
         pairs = list(zip(rows[:d], rows[-d:], strict=True))
         sums = [Fraction(above - below, 2) for above, below in pairs]
         counts = [Fraction(above + below, 2) for above, below in pairs]
         return [*sums, *map(Fraction, rows[d:-d]), *counts]
+
+    def noise_read(self, law: Shape) -> Shape:
+        """The diamond's noise, where sums and counts are read off rows with that of the cube."""
+        return DiamondNorm() if self.turned else law
 
     @cached_property
     def _reaches(self) -> list[int]:
@@ -135,24 +137,13 @@ class ColumnsQuery:
     def _whole_squares(self) -> list[int]:
         return [m * m // SQUARE_UNIT for m in self._reaches]
 
-    def units(self) -> list[Fraction]:
-        """How much one unit of v is worth: of the data, of u² = (q/m)², of one record."""
+    def row_steps(self) -> list[Fraction]:
+        """How much one sum is worth: of the data, of u² = (q/m)², of one record."""
         steps = list(self.box.grid)
         steps += [Fraction(SQUARE_UNIT, m * m) for m in self._reaches[: len(self.squares)]]
         if self.turned:
             steps += [Fraction(1, m) for m in self._reaches]
-        steps += [Fraction(1)] * len(self.counts)
-        return row_units(steps, self.row_multipliers, self.fraction_bits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the plan's digest."""
-        return {
-            "multipliers": [str(multiplier) for multiplier in self.row_multipliers],
-            "fraction_bits": self.fraction_bits,
-            "from_zero": self.from_zero,
-            "turned": self.turned,
-            "apart": self.apart,
-        }
+        return steps + [Fraction(1)] * len(self.counts)
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁, ℓ₂ or ℓ_∞ norm."""
@@ -167,13 +158,6 @@ class ColumnsQuery:
         if self.apart:
             farthest += norm_up([sum(self._square_reach(column)) for column in columns], norm)
         return Fraction(contributions * farthest, 1 << self.fraction_bits) + self.rounding(norm)
-
-    def rounding(self, norm: float) -> int:
-        """What rounding v adds to its distance from another."""
-        if not self.apart:
-            return norm_up([1] * self.rows, norm)
-        beside = self.square_rows
-        return norm_up([1] * (self.rows - beside), norm) + norm_up([1] * beside, norm)
 
     def _square_reach(self, column: int) -> tuple[int, int]:
         """b, the most that a square can add to its row, and what rounding can add to a move."""
@@ -217,16 +201,17 @@ def _appearing(a: int, b: int, norm: float) -> int:
 def fit_columns(
     lattice: ColumnsLattice,
     proportions: tuple[Sequence[float], Sequence[float], Sequence[float]],
+    law: ScaleFamily,
+    protection: Protection,
     *,
     from_zero: bool,
-    norm: float,
-    neighbors: Neighbors,
-    strength_squared: Fraction,
-    contributions: int,
-    turned: bool = False,
-    apart: bool = False,
+    turned: bool,
 ) -> ColumnsQuery:
-    """The query in these proportions, of sums, squares and counts, that the promise just allows."""
+    """The query in these proportions, of sums, squares and counts, that the promise just allows.
+
+    Squares would add to the noise of the others unless rows have noise of their own.
+    """
+    apart = lattice.squares and not law.independent
     d, s = len(proportions[0]), len(proportions[1])
 
     def query(multipliers: Sequence[int], bits: int) -> ColumnsQuery:
@@ -235,4 +220,4 @@ def fit_columns(
         return ColumnsQuery(lattice, sums, squares, counts, bits, from_zero, turned, apart)
 
     every = [one for part in proportions for one in part]
-    return scaled_to(query, every, norm, neighbors, strength_squared, contributions)
+    return scaled_to(query, every, law, protection)

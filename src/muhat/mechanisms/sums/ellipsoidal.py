@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from muhat.domains.vectors import Vector
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.calibration import calibrated
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise.law import LAWS
+from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 
 
 def gaussian(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
@@ -29,3 +31,22 @@ def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection
     """The K-norm mechanism of the smallest ellipsoid: (d+1)·M/ε² is its covariance."""
     law = LAWS["euclidean-norm"]
     return calibrated("ellipsoid-norm", law, body, protection, p=p, weights=weights)
+
+
+GAUSSIAN = SumMechanism(
+    "gaussian",
+    "normal noise shaped by the smallest ellipsoid",
+    NoiseKind.NORMAL,
+    gaussian,
+    lambda domain: True,
+)
+ELLIPSOID_NORM = SumMechanism(
+    "ellipsoid-norm",
+    "K-norm noise of the smallest ellipsoid",
+    NoiseKind.PURE,
+    ellipsoid_norm,
+    lambda domain: True,
+)
+
+ELLIPSOIDAL = {each.kind: each for each in (GAUSSIAN, ELLIPSOID_NORM)}
+"""The mechanism of each kind of noise."""

@@ -21,17 +21,26 @@ from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import calibrated, counted
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise.law import LAWS
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import elliptic_law, independent_law
+from muhat.noise.protection import Protection
 
 LEAST_SHARE = 2.0**-40
 """The sum and the count each keep a share that exact arithmetic can serve."""
 
 
-def joint(body: Body, p: float, weights: Vector, protection: Protection, *, share: float) -> Recipe:
+def joint(
+    body: Body,
+    p: float,
+    weights: Vector,
+    protection: Protection,
+    kind: NoiseKind,
+    *,
+    share: float,
+) -> Recipe:
     """The pair (Σ(x_i − c), n), with the share s of the squared budget for the sum."""
-    law = LAWS["euclidean-norm" if protection.pure else "normal"]
-    counted = 1 - bounded_share(share)
+    counted, law = 1 - bounded_share(share), elliptic_law(kind)
     return calibrated("joint", law, body, protection, p=p, weights=weights, count_share=counted)
 
 
@@ -60,7 +69,7 @@ def farthest_from(domain: Domain, center: Vector, weights: Vector) -> float:
     return domain.farthest(weights) + norm(weights * (domain.center - center), 2)
 
 
-def count_only(protection: Protection) -> Recipe:
+def count_only(protection: Protection, kind: NoiseKind) -> Recipe:
     """The number of records alone."""
-    name, law = ("laplace", "laplace") if protection.pure else ("gaussian", "normal")
-    return counted(name, LAWS[law], protection)
+    law = independent_law(kind)
+    return counted(law.mechanism, law, protection)

@@ -14,39 +14,47 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.domains import Ball, Box, Simplex
 from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
-from muhat.mechanisms.sums.calibration import calibrated
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise.law import LAWS
+from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 
 
 def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Laplace noise with the best scales for a box, or for the shares of a simplex."""
-    if isinstance(body.shape, Simplex):
-        shares = Body.from_origin(body.shape, p, weights)
-        assert shares is not None
-        return calibrated("laplace", LAWS["laplace"], shares, protection)
-    if not isinstance(body.shape, Box):
+    scales = body.shape.laplace_scales(p, weights)
+    if scales is None:
         raise InvalidInput(
             "laplace with optimised scales is for a Box or a Simplex; use 'plain-laplace'."
         )
-    scales = best_scales(body.shape.half_widths, p, weights)
-    return calibrated("laplace", LAWS["laplace"], body.scaled(scales), protection)
-
-
-def best_scales(half_widths: Vector, p: float, weights: Vector) -> Vector:
-    """b_j ∝ w_j^{1/(p+1)} in the weighted sides w, up to a factor."""
-    sides = weights * half_widths
-    power = 0.0 if np.isinf(p) else 1 / (p + 1)
-    return np.asarray((sides / sides.max()) ** power / weights)
+    plain = body if body.is_plain else Body.from_origin(body.shape, p, weights)
+    assert plain is not None
+    return calibrated("laplace", LAWS["laplace"], plain.scaled(scales), protection)
 
 
 def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Laplace noise of one scale: 2·r·√d/ε for the sum over a ball of radius r."""
-    if not isinstance(body.shape, Ball | Box):
+    if not body.is_plain:
         raise InvalidInput("plain-laplace is for a Ball or a Box.")
     scales = np.ones(body.shape.dim)
     return calibrated("plain-laplace", LAWS["laplace"], body.scaled(scales), protection)
+
+
+LAPLACE = SumMechanism(
+    "laplace",
+    "Laplace noise, the best scale for each column",
+    NoiseKind.PURE,
+    laplace,
+    lambda domain: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
+)
+PLAIN_LAPLACE = SumMechanism(
+    "plain-laplace",
+    "Laplace noise of one scale",
+    NoiseKind.PURE,
+    plain_laplace,
+    lambda domain: False,
+)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat.noise.pairs import pair_tail
+from muhat._plain import Plain
 from muhat.noise.spread import Spread, check_covariance_size
 
 FEWEST_DEVIATIONS = 5
@@ -31,7 +31,10 @@ _HALVINGS = 48
 
 
 @dataclass(frozen=True, eq=False)
-class Ratio:
+class Ratio(
+    Plain,
+    keys=("sums", "count", "sum_spread", "count_scale", "reach", "lower", "upper", "shift"),
+):
     """A/N̂ from the noisy sums A, of shape (d,), and noisy counts N̂: one a column, or one for all.
 
     `count` and `count_scale` have the shape (d,) or (1,). A is measured from a point c of the
@@ -137,7 +140,7 @@ class Ratio:
         def too_far(tau: Floats) -> NDArray[np.bool_]:
             reach = np.sqrt(np.maximum((self.sums - tau * count) ** 2 - sampling**2, 0.0))
             scales = spread.scales, tau * self.count_scale
-            return pair_tail(spread.law, reach, *scales, spread.rows) < miss
+            return spread.law.pair_tail(reach, *scales, spread.rows) < miss
 
         middle = self.sums / np.where(count > 0, count, 1.0)
         empty = self.is_empty(1 - miss)
@@ -164,24 +167,24 @@ class Ratio:
         return {**fields, **ends, "shift": self.shift.tolist()}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Ratio:
+    def built(
+        cls,
+        sums: Floats,
+        count: float | Floats,
+        sum_spread: Spread,
+        count_scale: float | Floats,
+        reach: Floats | None = None,
+        lower: Floats | None = None,
+        upper: Floats | None = None,
+        shift: Floats | None = None,
+    ) -> Ratio:
         """The ratio that `to_dict` described; `reach` stands for lower, upper = ∓reach."""
-        if "reach" in fields:
-            upper = np.array(fields["reach"], np.float64)
-            lower, shift = -upper, np.zeros(len(upper))
-        else:
-            lower, upper, shift = (
-                np.array(fields[name], np.float64) for name in ("lower", "upper", "shift")
-            )
-        return cls(
-            np.array(fields["sums"], np.float64),
-            np.atleast_1d(np.array(fields["count"], np.float64)),
-            Spread.from_dict(fields["sum_spread"]),
-            np.atleast_1d(np.array(fields["count_scale"], np.float64)),
-            lower,
-            upper,
-            shift,
-        )
+        if reach is not None:
+            lower, upper, shift = -reach, reach, np.zeros(len(reach))
+        if lower is None or upper is None or shift is None:
+            raise ValueError("no domain")
+        counts, scales = np.atleast_1d(count), np.atleast_1d(count_scale)
+        return cls(sums, counts, sum_spread, scales, lower, upper, shift)
 
 
 def _last_inside(

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.block import block_query
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery, length_up
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.integer_query import TOO_STRONG, IntegerQuery
-from muhat.mechanisms.sums.recipe import Protection, Recipe
-from muhat.noise import FRACTION_BITS
-from muhat.noise.law import LAWS, Law
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.law import ScaleFamily
+from muhat.noise.laws import elliptic_law, independent_law
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 
@@ -33,38 +36,31 @@ class RecordedQuery(BlockQuery):
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁ or ℓ₂ norm."""
         gone = [part.sensitivity(norm, Neighbors.ADD_REMOVE, contributions) for part in self.parts]
-        together = sum(gone, Fraction(0)) if norm == 1 else _length(gone)
+        together = sum(gone, Fraction(0)) if norm == 1 else length_up(gone)
         if neighbors is Neighbors.ADD_REMOVE:
             return together
         return max(together, self.parts[0].sensitivity(norm, neighbors, contributions))
 
 
-def recorded_sum(body: Body, protection: Protection) -> Recipe:
+def recorded_sum(body: Body, protection: Protection, kind: NoiseKind) -> Recipe:
     """The noisy sum of the records of a body of one block, and their noisy number.
 
     The sum has the noise that it has alone; pure noise in several dimensions, which is shaped by
     a ball of one more, a little more.
     """
     (block,) = body.blocks
-    law = _law(protection, len(block.center))
-    norm = law.sensitivity_norm
-    total = block.query(norm, protection, Fraction(1))
-    query = RecordedQuery((total, _number(total, norm, protection)))
+    # Fieller's interval needs one law for all combinations of a sum and the number.
+    law = (independent_law if len(block.center) == 1 else elliptic_law)(kind)
+    total = block_query(block, law, protection, Fraction(1))
+    query = RecordedQuery((total, _number(total, law, protection)))
     return Recipe("recorded", law, query, protection, body.transform, body.center)
 
 
-def _law(protection: Protection, dim: int) -> Law:
-    if not protection.pure:
-        return LAWS["normal"]
-    # Fieller's interval needs one law for all combinations of a sum and the number.
-    return LAWS["laplace" if dim == 1 else "euclidean-norm"]
-
-
-def _number(total: PartQuery, norm: float, protection: Protection) -> IntegerQuery:
+def _number(total: PartQuery, law: ScaleFamily, protection: Protection) -> IntegerQuery:
     """The number with the largest multiplier that the sum leaves room for."""
-    k = protection.contributions
+    norm, k = law.sensitivity_norm, protection.contributions
     gone = total.sensitivity(norm, Neighbors.ADD_REMOVE, k)
-    whole = protection.strength_squared * (1 << 2 * FRACTION_BITS)
+    whole = protection.strength_squared(law.kind) * law.unit**2
     if norm == 1:
         room = math.floor(math.isqrt(math.floor(whole)) - gone)
     else:
@@ -74,9 +70,3 @@ def _number(total: PartQuery, norm: float, protection: Protection) -> IntegerQue
     if multiplier < 1:
         raise InvalidInput(TOO_STRONG)
     return IntegerQuery(None, (multiplier,), 0)
-
-
-def _length(moved: list[Fraction]) -> Fraction:
-    """The root of the sum of squares, rounded up."""
-    scaled = math.ceil(sum(each**2 for each in moved) * (1 << 128))
-    return Fraction(math.isqrt(scaled) + 1, 1 << 64)

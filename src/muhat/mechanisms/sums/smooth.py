@@ -22,18 +22,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat.domains.box_lattice import BoxLattice, power_of_two
+from muhat._integers import power_of_two
+from muhat._plain import Key, Plain
+from muhat.domains.box_lattice import BoxLattice
 from muhat.errors import InvalidInput
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.student import RealStudent, quantile
+from muhat.noise.student import RealStudent
 
 Number = float | Fraction
 
@@ -50,7 +51,7 @@ _HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
-class SmoothMean:
+class SmoothMean(Plain):
     """The mean of numbers in `interval`, ε-private where neighbours add or remove a record.
 
     `scale`, `shift`, `turn`, `rate` and `start` are k, m, v, β and B; `of` chooses them, and
@@ -181,32 +182,9 @@ class SmoothMean:
         n = _check.count("n", n, least=0)
         return float(self._deviation(n, _PRECISION)[1] + self.grid / 2) * _SAFE
 
-    @property
-    def standard_error_bound(self) -> float | None:
-        """The standard error at `n_min`, which more records only make smaller; or None."""
-        return None if self.n_min is None else self.standard_error_at(self.n_min)
-
-    def half_width_at(self, n: int, confidence: float) -> float:
-        """Half the length of an interval around the value that covers f, for n records or more."""
-        return quantile(confidence) * self.standard_error_at(n) + float(self.grid)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, exactly, and nothing about the data."""
-        return {
-            "interval": [str(end) for end in self.interval],
-            "epsilon": str(self.epsilon),
-            "scale": str(self.scale),
-            "shift": str(self.shift),
-            "turn": str(self.turn),
-            "rate": str(self.rate),
-            "start": str(self.start),
-            "grid": str(self.grid),
-            "n_min": self.n_min,
-        }
-
 
 @dataclass(frozen=True)
-class SmoothRecipe:
+class SmoothRecipe(Plain, keys=(Key("mechanism", "name"), "lattice", "means", "contributions")):
     """A `SmoothMean` for every coordinate of a box's lattice, which share ε; None if constant."""
 
     lattice: BoxLattice
@@ -277,17 +255,6 @@ class SmoothRecipe:
     def standard_error_at(self, n: int) -> Floats:
         """The standard error of each coordinate if there were n records, of shape (d,)."""
         return np.array([0.0 if m is None else m.standard_error_at(n) for m in self.means])
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, for the plan's digest."""
-        return {
-            "mechanism": self.name,
-            "law": "student-3",
-            "lattice": self.lattice.to_dict(),
-            "means": [None if mean is None else mean.to_dict() for mean in self.means],
-            "contributions": self.contributions,
-            "neighbors": "add-remove",
-        }
 
 
 def _start_for_replacement(scale: Fraction, reach: Fraction, rate: Fraction) -> Fraction:

@@ -19,24 +19,26 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.domains.lattice import PointsLattice, SimplexLattice
+from muhat.domains.integers import TableLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.integer_query import TOO_STRONG
-from muhat.noise import FRACTION_BITS
+from muhat.mechanisms.sums.sum_query import SumQuery
+from muhat.noise.law import ScaleFamily
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 BLOCK = 1 << 11
 
 
 @dataclass(frozen=True, eq=False)
-class TableQuery:
-    """v = Σ_k count_k·Y_k for the counts of a PointsLattice, or the shares of a SimplexLattice.
+class TableQuery(SumQuery):
+    """v = Σ_k count_k·Y_k for counts of cells, or for shares of corners.
 
     `table` holds Y as floats that are whole numbers, of shape (N, r), a row a cell or corner, the
     corner 0 last; a row of v is worth 1/`scale` in whitened coordinates.
     """
 
-    lattice: PointsLattice | SimplexLattice
+    lattice: TableLattice
     table: Floats
     scale: float
 
@@ -55,13 +57,9 @@ class TableQuery:
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the number of records in every cell, or the sums of shares."""
-        bits = 0
-        if isinstance(self.lattice, SimplexLattice):
-            bits = -self.lattice.exponent
-            if self.lattice.origin:
-                totals = [*totals, (count << bits) - sum(totals)]
+        bits = self.lattice.share_bits
         sums = [0] * self.rows
-        for cell, number in enumerate(totals):
+        for cell, number in enumerate(self.lattice.corner_totals(totals, count)):
             if number:
                 for row, entry in enumerate(self.table[cell].tolist()):
                     sums[row] += number * int(entry)
@@ -76,9 +74,7 @@ class TableQuery:
         """An upper bound on ‖v − v'‖₂ over all neighbours; only shares are rounded after it."""
         if norm != 2:
             raise InvalidInput("listed points and their shares are released in the ℓ₂ norm.")
-        rounding = 0.0
-        if isinstance(self.lattice, SimplexLattice):
-            rounding = math.sqrt(self.rows) * (1 + 2.0**-50)
+        rounding = math.sqrt(self.rows) * (1 + 2.0**-50) if self.lattice.share_bits else 0.0
         moved = _reach(self.table, neighbors)
         return contributions * Fraction(moved) + Fraction(rounding)
 
@@ -89,18 +85,18 @@ class TableQuery:
 
 
 def fit_table(
-    lattice: PointsLattice | SimplexLattice,
+    lattice: TableLattice,
     whitened: Floats,
-    *,
-    neighbors: Neighbors,
-    strength_squared: Fraction,
-    contributions: int,
+    law: ScaleFamily,
+    protection: Protection,
+    share: Fraction,
 ) -> TableQuery:
-    """The table that is as large as the promise allows; whitened points of shape (N, r)."""
-    spread = _reach(whitened, neighbors)
+    """The table that is as large as a share allows; whitened points of shape (N, r)."""
+    contributions = protection.contributions
+    spread = _reach(whitened, protection.neighbors)
     if spread == 0 or whitened.shape[1] == 0:
         return TableQuery(lattice, np.zeros_like(whitened), 1.0)
-    room = math.sqrt(strength_squared) * 2.0**FRACTION_BITS
+    room = math.sqrt(protection.strength_squared(law.kind) * share) * float(law.unit)
     # Rounding the table moves a distance by at most √r, and rounding v by √r more.
     rounding = math.sqrt(whitened.shape[1]) * (1 + 1 / contributions)
     scale = (room / contributions * (1 - 2.0**-40) - rounding) / spread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import domains
+from muhat._arrays import LARGEST_ARRAY, matrix, vector
 from muhat.domains import Domain
 from muhat.domains.base import Preimage
-from muhat.domains.vectors import LARGEST_ARRAY, Matrix, Vector, hexed, matrix, unhexed, vector
+from muhat.domains.vectors import Matrix, Vector, hexed, unhexed
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
 from muhat.errors import InvalidInput
 
@@ -115,7 +117,7 @@ class BallMap:
         return {"domain": self.domain.to_dict(), "center": hexed(self.center), "axes": axes}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The map that `to_dict` described."""
         domain, axes = domains.from_dict(fields["domain"]), fields["axes"]
         if isinstance(axes, str):

@@ -15,21 +15,22 @@ that moves if the record is replaced is known exactly. docs/proofs/shuffle-chain
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
+from muhat._integers import root_up
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.noise.entropy import Words, system_words
-from muhat.protocols.encodings.share_encoding import FINEST
-from muhat.protocols.randomizers.share_noise import Sensitivity
-from muhat.release.quantile_grids import AnyGrid, read_grid
+from muhat.protocols.encodings.encoding import FINEST, Encoding, Sensitivity
+from muhat.release.quantile_grids import AnyGrid
 
 MOST_LEVELS = 16
 MOST_COORDINATES = 1 << 20
@@ -38,8 +39,22 @@ _LARGEST = 1e150
 """Squares of distances stay floats."""
 
 
+class CutLook(Plain, ABC, tag="kind"):
+    """Which number of a record is compared with the cuts."""
+
+    if TYPE_CHECKING:  # the same for all of some
+
+        @property
+        def record_dim(self) -> int:
+            """The coordinates of a record."""
+
+    @abstractmethod
+    def values(self, records: Floats) -> Floats:
+        """The number of every record, of shape (rows,)."""
+
+
 @dataclass(frozen=True)
-class Radius:
+class Radius(CutLook):
     """‖weights∘(x − center)‖₂. A missing coordinate counts as that of the centre.
 
     >>> Radius((1.0, 1.0)).values(np.array([[4.0, 5.0], [np.nan, 3.0]]))
@@ -79,14 +94,9 @@ class Radius:
         """The distance of every record, of shape (rows,)."""
         return np.asarray(np.sqrt(np.square(self.moved(records)).sum(axis=1)))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        weights = None if self.weights is None else list(self.weights)
-        return {"kind": self.kind, "center": list(self.center), "weights": weights}
-
 
 @dataclass(frozen=True)
-class CutPlace:
+class CutPlace(CutLook):
     """The cell of a grid that a number lies in; a missing one is in the middle cell."""
 
     grid: AnyGrid
@@ -100,16 +110,9 @@ class CutPlace:
         cells = np.where(np.isfinite(numbers), self.grid.codes(numbers), self.grid.middle)
         return cells.astype(np.float64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {"kind": self.kind, "grid": self.grid.to_dict()}
-
-
-Look = Radius | CutPlace
-
 
 @dataclass(frozen=True)
-class CutEncoding:
+class CutEncoding(Encoding):
     """A number of a record and 2^h − 1 public cuts, in ascending order; equal ones are allowed.
 
     A record is in the cell of the first cut that its number does not exceed, or in the last cell.
@@ -119,7 +122,7 @@ class CutEncoding:
     [[1, 1, 0], [-1, 0, 1], [-1, 0, -1]]
     """
 
-    look: Look
+    look: CutLook
     cuts: tuple[float, ...]
     scale: int = 1
 
@@ -170,15 +173,14 @@ class CutEncoding:
         """A record counts 1."""
         return Fraction(1, self.scale)
 
-    @property
-    def rounding(self) -> float:
-        """Counts are exact."""
-        return 0.0
-
     def cells(self, records: Floats) -> Integers:
         """The cell of every record, of shape (people,)."""
         found = np.searchsorted(np.array(self.cuts), self.look.values(records), side="left")
         return np.asarray(found, np.int64)
+
+    def at(self, bits: int) -> Self:
+        """Finer counts, for finer noise: see `Encoding`."""
+        return replace(self, scale=1 << (bits - 1))
 
     def integers(self, records: Floats, words: Words = system_words) -> Integers:
         """The signs of the halves a record is in, of shape (people, numbers): see `Encoding`."""
@@ -190,23 +192,7 @@ class CutEncoding:
             found[rows, (1 << level) - 1 + (below >> 1)] = self.scale * (1 - 2 * (below & 1))
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {"look": self.look.to_dict(), "cuts": list(self.cuts), "scale": self.scale}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The encoding described."""
-        return cls(_read_look(fields["look"]), tuple(fields["cuts"]), fields["scale"])
-
 
 def padded(cuts: Sequence[float], levels: int) -> tuple[float, ...]:
     """2^levels − 1 cuts: these, and the last of them as often as it takes."""
     return (*cuts, *[cuts[-1]] * ((1 << levels) - 1 - len(cuts)))
-
-
-def _read_look(fields: dict[str, Any]) -> Look:
-    if _check.one_of("the kind of look", fields["kind"], ("radius", "place")) == "place":
-        return CutPlace(read_grid(fields["grid"]))
-    weights = fields["weights"]
-    return Radius(tuple(fields["center"]), None if weights is None else tuple(weights))

@@ -12,40 +12,36 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
+from muhat._integers import root_up
 from muhat.domains import Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.roots import root_up
-from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
-from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.mechanisms.sums.integer_query import IntegerQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread
-from muhat.planning import Plan, plan_mean
-from muhat.planning.answers import answer
+from muhat.planning.sums import NoisySums
 from muhat.privacy import GDP, Neighbors
+from muhat.protocols.encodings.encoding import FINEST, Encoding, Sensitivity
 from muhat.protocols.encodings.record_numbers import (
-    check_axes,
+    AIMS,
+    OneRecord,
     exact_numbers,
     largest_number,
-    traced_axes,
+    sums_of_one,
 )
-from muhat.protocols.encodings.share_encoding import FINEST
-from muhat.protocols.randomizers.aims import aims_of, read_aims, read_numbers
-from muhat.protocols.randomizers.share_noise import Sensitivity
 
 
 @dataclass(frozen=True)
-class DomainEncoding:
+class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
     """Points of a domain; `bits` says how fine: one record moves the numbers 2^bits steps.
 
     `p` and `weights` are those of the error that is made small; `axes` follow from the others
@@ -53,7 +49,7 @@ class DomainEncoding:
     """
 
     domain: Domain
-    bits: int
+    bits: int = 1
     p: float = 2.0
     weights: tuple[float, ...] | None = None
     axes: tuple[float, ...] | None = None
@@ -62,23 +58,14 @@ class DomainEncoding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", _check.count("bits", self.bits, most=FINEST))
-        object.__setattr__(self, "p", _check.norm_order(self.p))
-        if self._query.rows == 0:
+        super().__post_init__()
+        if self.query.rows == 0:
             raise InvalidInput("the domain is a single point: its mean is known without any data.")
-        if self.axes is None:
-            object.__setattr__(self, "axes", traced_axes(self.plan))
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> NoisySums:
         """The plan for one record and normal noise of μ = 1."""
-        return _plan(self.domain, self.p, self.weights)
-
-    @property
-    def record_dim(self) -> int:
-        """The number of coordinates of a record."""
-        lattice = self._query.lattice
-        assert lattice is not None
-        return lattice.record_dim
+        return sums_of_one(self.domain, GDP(mu=1.0), self.p, self.weights)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -86,7 +73,7 @@ class DomainEncoding:
 
         Each of the r numbers is then less than a step from the difference of the exact ones.
         """
-        query, r = self._query, self._query.rows
+        query, r = self.query, self.query.rows
         l2 = self._steps(query.sensitivity(2, Neighbors.SUBSTITUTE, 1)) + root_up(Fraction(r))
         l1 = root_up(Fraction(r)) * l2
         if isinstance(query, IntegerQuery) and isinstance(query.lattice, BoxLattice):
@@ -113,49 +100,23 @@ class DomainEncoding:
         """A number between two steps has the variance f·(1 − f)."""
         return 0.25
 
+    def at(self, bits: int) -> Self:
+        """Of the same plan: see `Encoding`."""
+        return replace(self, bits=bits)
+
     def integers(self, records: Floats, words: Words = system_words) -> Integers:
         """⌊(v + u)/2^D⌋ for the exact numbers v and uniform u in [0, 2^D): see `Encoding`."""
-        exact = self._exact(records)
+        exact = self._exact_numbers(records)
         u = (words(exact.size) >> np.uint64(WORD_BITS - self._dropped)).astype(np.int64)
         return np.asarray((exact + u.reshape(exact.shape)) >> self._dropped)
 
     def mean(self, totals: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""
-        plan = replace(self.plan, n=people)
-        noisy = [
-            Fraction(total << self._dropped) * unit
-            for total, unit in zip(totals, self._query.units(), strict=True)
-        ]
-        return answer(plan, noisy).value
+        return self.mean_from(totals, people, self._dropped)
 
     def spread(self, variance: float, people: int) -> Spread:
         """The noise of that mean, if each sum has this variance, in steps²."""
-        alone = self.plan.spread
-        assert alone is not None
-        return alone.shrunk(people / (math.sqrt(variance) * float(self.unit)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {
-            **aims_of(self),
-            "bits": self.bits,
-            "axes": None if self.axes is None else list(self.axes),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The encoding described."""
-        axes = read_numbers(fields["axes"])
-        made = cls(bits=fields["bits"], axes=axes, **read_aims(fields))
-        check_axes(made.plan, axes)
-        return made
-
-    @property
-    def _query(self) -> PartQuery | BlockQuery:
-        query = self.plan.recipe.query
-        # A message is a record's values, no more: no squares, no counts.
-        assert not isinstance(query, ColumnsQuery | BallQuery)
-        return query
+        return self.alone.shrunk(people / (math.sqrt(variance) * float(self.unit)))
 
     @property
     def _dropped(self) -> int:
@@ -164,17 +125,17 @@ class DomainEncoding:
     def _steps(self, exact: Fraction) -> Fraction:
         return exact / (1 << self._dropped)
 
-    def _exact(self, records: Floats) -> Integers:
+    def _exact_numbers(self, records: Floats) -> Integers:
         """v of every record, of shape (people, r), as the central plan has it."""
-        exact = exact_numbers(self._query, records)
-        return np.array(exact, np.int64).reshape(len(records), self._query.rows)
+        exact = exact_numbers(self.query, records)
+        return np.array(exact, np.int64).reshape(len(records), self.query.rows)
 
     @cached_property
     def _range(self) -> tuple[int, int]:
         """Where all numbers lie, rounding included."""
-        farthest = _farthest(self._query)
+        farthest = _farthest(self.query)
         if farthest is None:
-            farthest = largest_number(self._query)
+            farthest = largest_number(self.query)
         most = (farthest >> self._dropped) + 1
         return -most, most
 
@@ -192,17 +153,3 @@ def _farthest(query: PartQuery | BlockQuery) -> int | None:
     else:
         return None
     return (most >> query.fraction_bits) + 1
-
-
-@lru_cache(maxsize=64)
-def _plan(domain: Domain, p: float, weights: tuple[float, ...] | None) -> Plan:
-    unit = GDP(mu=1.0)
-    return plan_mean(
-        domain=domain,
-        n=1,
-        privacy=unit,
-        p=p,
-        weights=weights,
-        mechanism="gaussian",
-        population=False,
-    )

@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
-from muhat._arrays import Floats
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
-
-Indices = NDArray[np.int64]
+from muhat.protocols.encodings.range_cells import RangeLook
 
 MOST_CELLS = 1 << 12
 
@@ -29,7 +27,7 @@ _CLOSE = 1e-6
 
 
 @dataclass(frozen=True)
-class EqualCells:
+class EqualCells(RangeLook):
     """`cells` of the same width from `lower` to `upper`, which mean the decimals they print as.
 
     Numbers outside go to the first and the last cell, missing ones to that of the middle. As a
@@ -79,12 +77,12 @@ class EqualCells:
         inner = [(start * (self.cells - i) + end * i) / whole for i in range(1, self.cells)]
         return np.array([self.lower, *inner, self.upper])
 
-    def codes(self, numbers: Floats) -> Indices:
+    def codes(self, numbers: Floats) -> Integers:
         """The cell of every number, of any shape."""
         cells = np.searchsorted(self.edges[1:-1], numbers, side="right")
         return np.where(np.isfinite(numbers), cells, self.cells // 2).astype(np.int64)
 
-    def values(self, records: Floats, drawn: Indices) -> Floats:
+    def values(self, records: Floats, drawn: Integers) -> Floats:
         """The cell of every record, of shape (rows,): see `range_cells`."""
         return self.codes(records[:, 0]).astype(np.float64)
 
@@ -107,13 +105,3 @@ class EqualCells:
     def describe(self) -> str:
         """The cells as people say it."""
         return f"{self.cells:,} cells from {self.lower:g} to {self.upper:g}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {"kind": self.kind, "lower": self.lower, "upper": self.upper, "cells": self.cells}
-
-
-def read_cells(fields: dict[str, Any]) -> EqualCells:
-    """What `to_dict` described."""
-    _check.one_of("the kind of cells", fields["kind"], (EqualCells.kind,))
-    return EqualCells(fields["lower"], fields["upper"], fields["cells"])

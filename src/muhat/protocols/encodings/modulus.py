@@ -19,7 +19,7 @@ WRAP = 2.0**-40
 """The chance that any of the sums is read wrongly."""
 
 MOST_BITS = 62
-"""So that sums of shares and noise are exact in 64 bits."""
+"""So that sums of fragments and noise are exact in 64 bits."""
 
 _MARGIN = 1 + 2.0**-30
 _STEPS = np.arange(1, 256) / 256

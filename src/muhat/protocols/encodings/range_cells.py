@@ -11,30 +11,48 @@ in floats; the promise rests on the answer about its cell, whatever the cell is.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats, Integers
+from muhat._plain import Plain
 from muhat.data.rotation import padded, transform
 from muhat.errors import InvalidInput
-from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
-from muhat.protocols.randomizers.randomizer import Bytes
 
 MOST_COORDINATES = 1 << 20
 
 _LARGEST = 1e300
 _BLOCK_VALUES = 1 << 18
 
-Indices = NDArray[np.int64]
+
+class RangeLook(Plain, ABC, tag="kind"):
+    """Which number of a record is looked at, before it goes to a cell of a public grid.
+
+    If there are several numbers to look at, the nonce of a message says at which.
+    """
+
+    if TYPE_CHECKING:  # fields of some
+
+        @property
+        def dim(self) -> int:
+            """The coordinates of a record."""
+
+        @property
+        def numbers(self) -> int:
+            """How many numbers of a record are looked at, by different people."""
+
+    @abstractmethod
+    def values(self, records: Floats, drawn: Integers) -> Floats:
+        """The number of every record that its message is about, of shape (rows,)."""
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class Coordinates(RangeLook):
     """The coordinates `indices` of records of `dim`; all of them by default.
 
     A missing one has no number (NaN), and goes to the middle cell of the grid.
@@ -53,18 +71,14 @@ class Coordinates:
         """How many numbers of a record are looked at, by different people."""
         return len(self.indices or ())
 
-    def values(self, records: Floats, drawn: Indices) -> Floats:
+    def values(self, records: Floats, drawn: Integers) -> Floats:
         """The number of every record that its message is about, of shape (rows,)."""
         chosen = records[np.arange(len(records)), np.array(self.indices)[drawn]]
         return np.where(np.isfinite(chosen), chosen, np.nan)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {"kind": self.kind, "dim": self.dim, "indices": list(self.indices or ())}
-
 
 @dataclass(frozen=True)
-class Distance:
+class Distance(RangeLook):
     """‖x − center‖₂. A missing coordinate counts as that of the centre.
 
     >>> Distance((1.0, 1.0)).values(np.array([[4.0, 5.0], [np.nan, 3.0]]), np.zeros(2, np.int64))
@@ -83,19 +97,15 @@ class Distance:
         """The coordinates of a record."""
         return len(self.center)
 
-    def values(self, records: Floats, drawn: Indices) -> Floats:
+    def values(self, records: Floats, drawn: Integers) -> Floats:
         """The distance of every record, of shape (rows,); inf beyond the floats."""
         with np.errstate(over="ignore"):
             squares = np.square(_shifted(records, self.center)).sum(axis=1)
         return np.asarray(np.sqrt(squares))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {"kind": self.kind, "center": list(self.center)}
-
 
 @dataclass(frozen=True)
-class Rotated:
+class Rotated(RangeLook):
     """Coordinates `indices` of H·D·(x − center), D = diag(signs); all 2^⌈log₂ d⌉ by default.
 
     A missing coordinate of the record counts as that of the centre.
@@ -128,7 +138,7 @@ class Rotated:
         """How many numbers of a record are looked at, by different people."""
         return len(self.indices or ())
 
-    def values(self, records: Floats, drawn: Indices) -> Floats:
+    def values(self, records: Floats, drawn: Integers) -> Floats:
         """The number of every record that its message is about, of shape (rows,)."""
         chosen = np.array(self.indices)[drawn]
         size = padded(self.dim)
@@ -145,40 +155,11 @@ class Rotated:
             ]
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {
-            "kind": self.kind,
-            "signs": list(self.signs),
-            "center": list(self.center),
-            "indices": list(self.indices or ()),
-        }
 
-
-Look = Coordinates | Distance | Rotated | EqualCells
-
-_KINDS = tuple(each.kind for each in (Coordinates, Distance, Rotated, EqualCells))
-
-
-def drawn_numbers(look: Look, nonces: Bytes) -> Indices:
+def drawn_numbers(look: RangeLook, nonces: Bytes) -> Integers:
     """Which of the numbers each message is about, of shape (rows,): bytes 0 to 3 of its nonce."""
     drawn = np.ascontiguousarray(nonces).view("<u4")[:, 0].astype(np.uint64)
     return (drawn * np.uint64(look.numbers) >> np.uint64(32)).astype(np.int64)
-
-
-def read_look(fields: dict[str, Any]) -> Look:
-    """What `to_dict` described."""
-    match _check.one_of("the kind of look", fields["kind"], _KINDS):
-        case "coordinates":
-            return Coordinates(fields["dim"], tuple(fields["indices"]))
-        case "distance":
-            return Distance(tuple(fields["center"]))
-        case "cells":
-            return read_cells(fields)
-        case _:
-            return Rotated(
-                tuple(fields["signs"]), tuple(fields["center"]), tuple(fields["indices"])
-            )
 
 
 def _shifted(records: Floats, center: Sequence[float]) -> Floats:

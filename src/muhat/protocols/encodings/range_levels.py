@@ -20,18 +20,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
-from muhat._arrays import Floats, Integers
+from muhat._arrays import Bytes, Floats, Integers
+from muhat._plain import Plain
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.frequency import MOST_BITS
-from muhat.protocols.randomizers.randomizer import Bytes
 
 MOST_LEVELS = 20
+MOST_BITS = 8
 MOST_SETS = 1 << 12
 WEIGHT_BITS = 32
 ROW_BITS = 64
@@ -97,11 +96,11 @@ class CellTree:
 
 
 @dataclass(frozen=True)
-class LevelMix:
+class LevelMix(Plain):
     """Sets of levels, all of the same size, and how often each is drawn.
 
     >>> mix = LevelMix(levels=2, sets=((1,), (2,)), weights=(1 << 31, 1 << 31))
-    >>> mix.bits, mix.shares.tolist(), mix.apart(1), mix.apart(2)
+    >>> mix.bits, mix.averages.tolist(), mix.apart(1), mix.apart(2)
     (1, [0.5, 0.5], Fraction(3, 4), Fraction(1, 2))
     """
 
@@ -154,7 +153,7 @@ class LevelMix:
         return np.array(self.weights) / (1 << WEIGHT_BITS)
 
     @property
-    def shares(self) -> Floats:
+    def averages(self) -> Floats:
         """The characters of each level in a message on average, of shape (levels,)."""
         return self.chances @ self.characters
 
@@ -198,16 +197,3 @@ class LevelMix:
     @cached_property
     def _starts(self) -> NDArray[np.uint64]:
         return np.cumsum(self._above, axis=1, dtype=np.uint64) - self._above
-
-    def to_dict(self) -> dict[str, Any]:
-        """The mix as plain data."""
-        return {
-            "levels": self.levels,
-            "sets": [list(each) for each in self.sets],
-            "weights": list(self.weights),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The mix that `to_dict` described."""
-        return cls(fields["levels"], tuple(map(tuple, fields["sets"])), tuple(fields["weights"]))

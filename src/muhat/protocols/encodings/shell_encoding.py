@@ -7,11 +7,11 @@ y clipped to the inner radius it adds up to y clipped to the outer one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from muhat import _check, domains
+from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat.domains import Ball
 from muhat.errors import InvalidInput
@@ -23,7 +23,7 @@ ORIGIN = Radius((0.0,))
 
 
 @dataclass(frozen=True)
-class ShellEncoding(DomainEncoding):
+class ShellEncoding(DomainEncoding, keys=("domain", "bits", "look", "inner")):
     """Points of a ball about 0, `domain`: what lies beyond `inner` around `look.center`.
 
     Means are those of the weighted coordinates. The ball's integers are proved to move no further
@@ -43,9 +43,9 @@ class ShellEncoding(DomainEncoding):
             raise InvalidInput("a shell is encoded as a ball about 0 of the records' dimensions.")
 
     @classmethod
-    def between(cls, look: Radius, inner: float, outer: float, bits: int) -> Self:
+    def between(cls, look: Radius, inner: float, outer: float) -> Self:
         """What lies between two radii."""
-        return cls(Ball(outer - inner, look.record_dim), bits, look=look, inner=inner)
+        return cls(Ball(outer - inner, look.record_dim), look=look, inner=inner)
 
     def integers(self, records: Floats, words: Words = system_words) -> Integers:
         """The numbers of what lies beyond, of shape (people, numbers): see `Encoding`."""
@@ -55,18 +55,3 @@ class ShellEncoding(DomainEncoding):
         with np.errstate(all="ignore"):
             part = np.where(length > self.inner, 1 - self.inner / length, 0.0)
         return super().integers(moved * part[:, None], words)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        shell = {"look": self.look.to_dict(), "inner": self.inner}
-        return {"domain": self.domain.to_dict(), "bits": self.bits, **shell}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The encoding described."""
-        look = fields["look"]
-        _check.one_of("the kind of look", look["kind"], [Radius.kind])
-        weights = look["weights"]
-        radius = Radius(tuple(look["center"]), None if weights is None else tuple(weights))
-        ball = domains.from_dict(fields["domain"])
-        return cls(ball, fields["bits"], look=radius, inner=fields["inner"])

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
+from muhat._integers import root_up
+from muhat._plain import Key
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.roots import root_up
 from muhat.noise.entropy import Words, system_words
-from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
-from muhat.protocols.encodings.share_encoding import FINEST
-from muhat.protocols.randomizers.share_noise import Sensitivity
+from muhat.protocols.encodings.encoding import FINEST, Encoding, Sensitivity
+from muhat.protocols.encodings.equal_cells import EqualCells
 
 MOST_NUMBERS = 1 << 20
 MOST_CELLS = 1 << 40
 
 
 @dataclass(frozen=True)
-class TreeEncoding:
+class TreeEncoding(Encoding, keys=("cells", "blocks", "dim", "scale", Key("look", optional=True))):
     """Cells of a line, for each of `dim` coordinates, counted in blocks of several sizes.
 
     A record has a cell from 0 to cells − 1 a coordinate: outside it is clipped, a missing one is
@@ -93,10 +93,9 @@ class TreeEncoding:
         """A record counts 1."""
         return Fraction(1, self.scale)
 
-    @property
-    def rounding(self) -> float:
-        """Counts are exact."""
-        return 0.0
+    def at(self, bits: int) -> Self:
+        """Finer counts, for finer noise: see `Encoding`."""
+        return replace(self, scale=1 << (bits - 1))
 
     def integers(self, records: Floats, words: Words = system_words) -> Integers:
         """The blocks that hold a record, of shape (people, numbers): see `Encoding`."""
@@ -121,19 +120,3 @@ class TreeEncoding:
         """How many records every block holds, from the sums: of shape (dim, blocks) a size."""
         whole = np.array(sums, np.float64).reshape(self.dim, -1) / self.scale
         return np.split(whole, np.cumsum(self.widths)[:-1], axis=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        fields = {
-            "cells": self.cells,
-            "blocks": list(self.blocks),
-            "dim": self.dim,
-            "scale": self.scale,
-        }
-        return fields if self.look is None else {**fields, "look": self.look.to_dict()}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The encoding described."""
-        look = read_cells(fields["look"]) if "look" in fields else None
-        return cls(fields["cells"], tuple(fields["blocks"]), fields["dim"], fields["scale"], look)

@@ -3,7 +3,7 @@
 Blocks of every size are counted with independent noise of the same variance; each size divides the
 next, and the number of all people is known. The best linear estimates without bias follow in two
 passes: upwards a block's own count is averaged with the sum of its parts, downwards what the parts
-lack is shared out among them. In the same way, but for two ends instead of all cells, their errors
+lack is dealt out among them. In the same way, but for two ends instead of all cells, their errors
 are found. docs/proofs/shuffle-sums.md.
 """
 
@@ -93,7 +93,7 @@ class BlockTree:
             one = at_start.inside(weights, sums, size, parent)
             other = at_end.inside(weights, sums, size, parent)
             same = starts // size == ends // size
-            alike = np.where(same, one.before + at_start.share * other.crossed, one.sum)
+            alike = np.where(same, one.before + at_start.part * other.crossed, one.sum)
             product = alike - one.sum * _ratio(other.sum, one.whole)
             shared = np.where(same, shared, 0.0)
             shared += np.where(starts // parent == ends // parent, product, 0.0)
@@ -109,19 +109,19 @@ class BlockTree:
         """
         edges = np.arange(self.cells + 1)
         apart = len(edges) * float(self.variance(0 * edges, edges).sum())
-        share = np.maximum(self.cells - np.arange(float(self.padded)), 0.0)
+        part = np.maximum(self.cells - np.arange(float(self.padded)), 0.0)
         together = 0.0
         for weights, (size, parent) in zip(self.weights, self._steps, strict=True):
-            tile, weight = (each.reshape(-1, parent // size) for each in (share, weights))
+            tile, weight = (each.reshape(-1, parent // size) for each in (part, weights))
             whole, mean = weight.sum(axis=1), (weight * tile).sum(axis=1)
-            share = _ratio(mean, whole)
-            together += float(np.sum((weight * tile**2).sum(axis=1) - mean * share))
+            part = _ratio(mean, whole)
+            together += float(np.sum((weight * tile**2).sum(axis=1) - mean * part))
         return (apart - together) / (len(edges) * self.cells / 2)
 
 
 @dataclass(frozen=True)
 class _Inside:
-    """What a block's parts have before a cut: all of some, and a share of the one it crosses."""
+    """What a block's parts have before a cut: all of some, and a part of the one it crosses."""
 
     before: Floats
     crossed: Floats
@@ -135,7 +135,7 @@ class _End:
 
     def __init__(self, cuts: Integers) -> None:
         self.cuts = cuts
-        self.share = np.zeros(len(cuts))
+        self.part = np.zeros(len(cuts))
         self.variance = np.zeros(len(cuts))
 
     def inside(self, weights: Floats, sums: Floats, size: int, parent: int) -> _Inside:
@@ -147,17 +147,17 @@ class _End:
         before = sums[crossed] - sums[first]
         return _Inside(
             before,
-            self.share * weight,
-            before + self.share * weight,
-            before + self.share**2 * weight,
+            self.part * weight,
+            before + self.part * weight,
+            before + self.part**2 * weight,
             sums[last] - sums[first],
         )
 
     def rise(self, inside: _Inside) -> None:
         """To the blocks of the next size."""
-        share = _ratio(inside.sum, inside.whole)
-        self.variance += inside.square - inside.sum * share
-        self.share = share
+        part = _ratio(inside.sum, inside.whole)
+        self.variance += inside.square - inside.sum * part
+        self.part = part
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

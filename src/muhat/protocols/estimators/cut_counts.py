@@ -12,11 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.cut_encoding import CutEncoding
-from muhat.protocols.randomizers.randomizer import Bytes
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +34,8 @@ class CutCounts:
     noise: float
 
     @classmethod
-    def of(cls, randomizer: ShareRandomizer, payloads: Bytes) -> CutCounts:
-        """What the shares of a round tell, mixed or not."""
+    def of(cls, randomizer: FragmentRandomizer, payloads: Bytes) -> CutCounts:
+        """What the fragments of a round tell, mixed or not."""
         encoding = randomizer.encoding
         if not isinstance(encoding, CutEncoding):
             raise InvalidInput("the round's numbers are not about cuts.")

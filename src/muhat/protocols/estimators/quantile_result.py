@@ -1,36 +1,30 @@
 """Quantiles from counts below many cuts: the values, how far their ranks may be off, intervals.
 
-A trusted curator searches (`QuantileRelease`); without one, everybody's answers are about all cuts
+A trusted curator searches (`QuantileAnswer`); without one, everybody's answers are about all cuts
 at once. What a release says about its values is said in the same words here.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat._text import joined
 from muhat.errors import InvalidInput
-from muhat.privacy import Neighbors, Privacy, as_typed
-from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
+from muhat.privacy import as_typed
+from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
 from muhat.release.quantile_grids import AnyGrid, read_grid, shown, span, step
-from muhat.release.reading import read_json
-
-SCHEMA = "muhat.protocol-quantile/1"
-"""The meaning of an existing field never changes; a new meaning is a new schema."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CountedQuantiles:
+class CountedQuantiles(Answer):
     """Quantiles of one column over n people, and everything that may be said about them.
 
     `q` is a number or a tuple of them, and arrays are of shape (1,) for a number, (len(q), 1) for
@@ -46,18 +40,13 @@ class CountedQuantiles:
     below: tuple[float, ...]
     errors: tuple[float, ...]
     found: tuple[int, ...]
-    mechanism: str
-    privacy: Privacy
-    neighbors: Neighbors
     n: int
-    contributions: int
-    assumptions: tuple[str, ...]
-    plan_digest: str
-    ledger_head: dict[str, Any] | None = None
 
-    statistic = "quantile"
+    schema: ClassVar[str] = "muhat.protocol-quantile/1"
+    statistic: ClassVar[str] = "quantile"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not len(self.cuts) == len(self.below) == len(self.errors) > 0:
             raise InvalidInput("there must be a count and an error for every cut.")
         if len(self.found) != len(self.fractions) or len(self.columns) != 1:
@@ -69,18 +58,13 @@ class CountedQuantiles:
         return self.q if isinstance(self.q, tuple) else (self.q,)
 
     @property
-    def cost(self) -> Privacy:
-        """The promise that was kept."""
-        return self.privacy
-
-    @property
     def value(self) -> Floats:
         """The quantiles, on the grid."""
         return self._shaped([self.grid.value(cell) for cell in self.found])
 
     @property
     def resolution(self) -> Floats:
-        """The step of the grid, of shape (1,); a share of the value if relative."""
+        """The step of the grid, of shape (1,); a part of the value if relative."""
         return np.array([step(self.grid)])
 
     def rank_error(
@@ -130,15 +114,34 @@ class CountedQuantiles:
             upper.append(span(self.grid, max(most, min(least, last)))[1])
         return self._shaped(lower), self._shaped(upper)
 
-    def describe(self) -> str:
-        """The values and what they rest on, in sentences."""
-        lines = [*repr(self).split("\n"), "", "Assumptions:"]
-        return joined([*lines, *(f"- {line}" for line in self.assumptions)])
+    @property
+    def called(self) -> str:
+        """What it is."""
+        return "a quantile"
+
+    @property
+    def heading(self) -> str:
+        """The column."""
+        return f"quantiles of {self.columns[0]}"
+
+    def rows(self) -> list[list[str]]:
+        """A line a quantile."""
+        rows = [["quantile", "value", "rank error (95 %)", "95 % interval"]]
+        found = (np.ravel(each) for each in (self.value, self.rank_error(), *self.interval()))
+        for fraction, value, error, *ends in zip(self.fractions, *found, strict=True):
+            low, high = (shown(self.grid, end) for end in ends)
+            rows.append(
+                [f"{fraction:g}", shown(self.grid, value), f"± {error:,}", f"{low} … {high}"]
+            )
+        return rows
+
+    def notes(self) -> list[str]:
+        """What became of missing values."""
+        return [MISSING]
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, ready for JSON."""
+        """The answer as plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
             "statistic": self.statistic,
             "q": list(self.q) if isinstance(self.q, tuple) else self.q,
             "columns": list(self.columns),
@@ -146,7 +149,7 @@ class CountedQuantiles:
             "standard_error": None,
             "rank_error": {"confidence": CONFIDENCE, "ranks": self.rank_error().tolist()},
             "interval": interval_fields(self.interval()),
-            **account_fields(self),
+            **self._common(),
             "grid": self.grid.to_dict(),
             "cuts": list(self.cuts),
             "below": list(self.below),
@@ -154,17 +157,9 @@ class CountedQuantiles:
             "found": list(self.found),
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The result as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
     @classmethod
-    def from_json(cls, text: str) -> CountedQuantiles:
-        """The result that `to_json` wrote."""
-        return read_json(text, SCHEMA, "quantiles of a protocol", cls._of)
-
-    @classmethod
-    def _of(cls, fields: dict[str, Any]) -> CountedQuantiles:
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The answer that `to_dict` described."""
         q, grid = fields["q"], read_grid(fields["grid"])
         last = grid.cells - 1
         return cls(
@@ -175,28 +170,8 @@ class CountedQuantiles:
             below=tuple(_check.real("a count", count) for count in fields["below"]),
             errors=tuple(_check.real("an error", error) for error in fields["errors"]),
             found=tuple(_check.count("a cell", at, least=0, most=last) for at in fields["found"]),
-            mechanism=str(fields["mechanism"]),
-            **read_account(fields),
+            **read_common(fields),
         )
-
-    def __float__(self) -> float:
-        if len(self.fractions) != 1:
-            raise TypeError("only a release of one number is a float")
-        return float(self.value.flat[0])
-
-    def __repr__(self) -> str:
-        from muhat.release.display import caution_lines, table
-
-        rows = [["quantile", "value", "rank error (95 %)", "95 % interval"]]
-        lower, upper = (np.ravel(end) for end in self.interval())
-        values, errors = np.ravel(self.value), np.ravel(self.rank_error())
-        for index, fraction in enumerate(self.fractions):
-            ends = f"{shown(self.grid, lower[index])} … {shown(self.grid, upper[index])}"
-            value = shown(self.grid, values[index])
-            rows.append([f"{fraction:g}", value, f"± {errors[index]:,}", ends])
-        title = f"Private quantiles of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
-        notes = [*caution_lines(self.privacy, self.n), MISSING]
-        return joined([title, "", *table(rows), "", *notes])
 
     @cached_property
     def _ranks(self) -> list[int]:
@@ -214,17 +189,6 @@ MISSING = (
     "A missing value counts as the middle of the bounds: only people who have one should answer."
 )
 """What became of missing values, under every table."""
-
-FOLLOWED = (
-    "people follow the protocol: a false message can move a quantile further than a false record"
-)
-
-
-def turnout(planned: int, people: int) -> tuple[str, ...]:
-    """A sentence if fewer have answered than were planned."""
-    if people == planned:
-        return ()
-    return (f"{people} of {planned} planned users have answered; ranks are among them",)
 
 
 def rank_of(fraction: float, n: int) -> int:

@@ -1,20 +1,19 @@
 """Which levels to ask about, and in how many bits: what has the least predicted error.
 
-For messages of b bits the variance of the estimated share of the first t cells is
+For messages of b bits the variance of the estimated part of the people in the first t cells is
 
-    (1/n)·Σ_j m_j(t)²/(information·c_j)      less the share's own t(1 − t)/n, for even records,
+    (1/n)·Σ_j m_j(t)²/(information·c_j)      less the part's own t(1 − t)/n, for even records,
 
 where c_j is how many characters of level j a message has on average. The c that sets of b levels
 can have are a convex set, so the best mix is found once for each b, whatever ε is, to within a
 proved factor; then b and the size of the answers' sets follow from the promise. Flat histograms,
-hierarchical ones with 2, 4, 8 … branches and Haar wavelets are points of that set
-(`tree_mix`): their errors are predicted by the same formula, and none is below the best.
+hierarchical ones with 2, 4, 8 … branches and Haar wavelets are points of that set:
+their errors are predicted by the same formula, and none is below the best.
 docs/proofs/local-ranges.md.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,12 +23,17 @@ import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
-from muhat.protocols.encodings.range_cells import Look
-from muhat.protocols.encodings.range_levels import ROW_BITS, WEIGHT_BITS, CellTree, LevelMix
+from muhat.protocols.encodings.range_cells import RangeLook
+from muhat.protocols.encodings.range_levels import (
+    MOST_BITS,
+    ROW_BITS,
+    WEIGHT_BITS,
+    CellTree,
+    LevelMix,
+)
 from muhat.protocols.estimators.range_errors import prefix_variance
-from muhat.protocols.randomizers.frequency import MOST_ANSWERS, MOST_BITS
+from muhat.protocols.randomizers.frequency import MOST_ANSWERS
 from muhat.protocols.randomizers.range_promise import calibrated
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import AnyGrid
@@ -40,7 +44,7 @@ _STEPS = 300
 
 @dataclass(frozen=True)
 class PrefixError:
-    """Standard errors of the estimated shares of the first t cells, 0 < t < u."""
+    """Standard errors of the estimated parts of the people in the first t cells, 0 < t < u."""
 
     average: float
     """Root mean square over t."""
@@ -69,7 +73,7 @@ def predicted_error(randomizer: RangeRandomizer, users: int) -> PrefixError:
 
 
 def best_ranges(
-    look: Look, grid: AnyGrid, privacy: Privacy, *, two_sided: bool = False
+    look: RangeLook, grid: AnyGrid, privacy: Privacy, *, two_sided: bool = False
 ) -> RangeRandomizer:
     """The randomizer with the least predicted error, averaged over all prefixes.
 
@@ -84,7 +88,7 @@ def best_ranges(
             if math.comb(1 << bits, chosen) > MOST_ANSWERS:
                 break
             response = calibrated(privacy, mix, chosen)
-            error = float(np.sum(difficulty / mix.shares)) / response.information
+            error = float(np.sum(difficulty / mix.averages)) / response.information
             if error < least * (1 - _TOLERANCE):
                 best, least = (mix, response), error
     assert best is not None
@@ -98,32 +102,6 @@ def best_mix(cells: int, bits: int, *, two_sided: bool = False) -> LevelMix:
     bits = _check.count("bits", bits, most=_most_bits(tree.levels))
     difficulty = range_difficulty(tree) if two_sided else _difficulty(tree)
     return _mixed(tree.levels, *_optimum(difficulty, bits))
-
-
-def tree_mix(cells: int, branches: int, bits: int = 1, *, even: bool = False) -> LevelMix:
-    """Hierarchical histograms: one level of a tree with 2, 4, 8 … branches, its nodes hashed.
-
-    A node is hashed to `bits` bits by a random linear map onto them, which is Hadamard response
-    for one bit. How often a level is drawn is optimised, or, if `even`, the same for all. A
-    tree with as many branches as there are leaves is a flat histogram.
-    """
-    levels = CellTree(cells).levels
-    step = _check.count("branches", branches, least=2).bit_length() - 1
-    if 1 << step != branches:
-        raise InvalidInput(f"branches must be a power of two; got {branches}.")
-    depths = [*range(step, levels, step), levels]
-    if not 1 <= bits <= depths[0]:
-        raise InvalidInput(f"bits must be from 1 to {depths[0]} for {branches} branches.")
-    sets = list(itertools.combinations(range(1, levels + 1), bits))
-    # A random map onto b bits is as likely to have these last levels as there are such maps.
-    maps = np.array([2.0 ** sum(level - rank for rank, level in enumerate(each)) for each in sets])
-    within = np.array([[each[-1] <= depth for each in sets] for depth in depths])
-    chances = within * maps / (within @ maps)[:, None]
-    columns = chances @ _characters(levels, sets)
-    weights = np.full(len(depths), 1 / len(depths))
-    if not even:
-        weights = _weighed(_difficulty(CellTree(cells)), columns, weights)
-    return _mixed(levels, sets, weights @ chances)
 
 
 def haar_mix(cells: int) -> LevelMix:
@@ -180,13 +158,13 @@ def _optimum(difficulty: Floats, bits: int) -> tuple[list[tuple[int, ...]], Floa
     while True:
         columns = _characters(levels, sets)
         weights = _weighed(difficulty, columns, weights)
-        shares = weights @ columns
-        slopes = difficulty / shares**2
+        averages = weights @ columns
+        slopes = difficulty / averages**2
         steepest = _steepest(slopes, bits)
         gain = _characters(levels, [steepest])[0] @ slopes
-        if gain <= np.sum(difficulty / shares) * (1 + _TOLERANCE):
-            # A basic solution: no more sets than levels have these shares.
-            return sets, nnls(columns.T, shares)[0]
+        if gain <= np.sum(difficulty / averages) * (1 + _TOLERANCE):
+            # A basic solution: no more sets than levels have these averages.
+            return sets, nnls(columns.T, averages)[0]
         if steepest not in sets:
             sets = [*sets, steepest]
             weights = np.append(weights, weights.max()) / (1 + weights.max())
@@ -206,8 +184,8 @@ def _steepest(slopes: Floats, bits: int) -> tuple[int, ...]:
 def _weighed(difficulty: Floats, columns: Floats, weights: Floats) -> Floats:
     """Minimise Σ_j difficulty_j/(weights @ columns)_j by multiplicative steps, which never rise."""
     for _ in range(_STEPS):
-        shares = weights @ columns
-        slopes = columns @ (difficulty / shares**2)
+        averages = weights @ columns
+        slopes = columns @ (difficulty / averages**2)
         weights = weights * np.sqrt(slopes)
         weights /= weights.sum()
     return weights

@@ -1,8 +1,8 @@
-"""What the server makes of people's answers: shares of cells, ranges and quantiles.
+"""What the server makes of people's answers: how many are in cells, ranges and quantiles.
 
 At every node of the tree the answers tell, without bias, how much more of the people are in its
-left half than in its right half. With all of them at the root these differences give the share of
-every node, and the shares of a node's halves add up to its own: nothing is left to be made
+left half than in its right half. With all of them at the root these differences give the part of
+the people in every node, and those of a node's halves add up to its own: nothing is left to be made
 consistent, since every message that speaks of a node, whichever levels it spoke of, has been
 counted with the weight of generalised least squares. docs/proofs/local-ranges.md.
 """
@@ -11,32 +11,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat import _check
-from muhat._arrays import Floats, Integers
+from muhat._arrays import Bytes, Floats, Integers
 from muhat.data.rotation import transform
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_cells import drawn_numbers
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.range_errors import prefix_variance
-from muhat.protocols.estimators.range_variance import squares_of
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Bytes
+from muhat.protocols.randomizers.randomizer import Randomizer
+from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import AnyGrid
-
-if TYPE_CHECKING:
-    from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RangeCounts:
-    """Estimated shares of the people in ranges of cells; they have errors, and may be negative.
+    """Estimated parts of the people in ranges of cells; they have errors, and may be negative.
 
-    Shares are of those whose messages arrived. `monotone`, `density` and `quantile` repair what no
-    shares can be; all else is unbiased, given that there is a message about every level.
+    They are of those whose messages arrived. `monotone`, `density` and `quantile` repair what
+    cannot be; all else is unbiased, given that there is a message about every level.
     """
 
     grid: AnyGrid
@@ -58,37 +54,22 @@ class RangeCounts:
         return int(self.messages.sum())
 
     def prefix(self) -> Floats:
-        """The share of the first t cells for t = 0 … u, of shape (u + 1,)."""
+        """The part of the people in the first t cells for t = 0 … u, of shape (u + 1,)."""
         tree = self.tree
         places = tree.nodes + (1 << np.arange(tree.levels))[:, None]
-        shares = tree.cuts / (1 << tree.levels)
-        return np.asarray(shares + (tree.slopes * self.differences[places]).sum(axis=0))
+        parts = tree.cuts / (1 << tree.levels)
+        return np.asarray(parts + (tree.slopes * self.differences[places]).sum(axis=0))
 
     def histogram(self) -> Floats:
-        """The share of every cell, of shape (u,)."""
+        """The part of the people in every cell, of shape (u,)."""
         return np.diff(self.prefix())
 
-    def share(self, first: int, last: int) -> float:
-        """The share of the cells first … last."""
-        first, after = self._range(first, last)
-        prefix = self.prefix()
-        return float(prefix[after] - prefix[first])
-
     def standard_error(self) -> Floats:
-        """Of every prefix, of shape (u + 1,), given the records; with estimated shares put in."""
+        """Of every prefix, of shape (u + 1,), given the records; with estimated parts put in."""
         variance = prefix_variance(
             self.tree, self.mix, self.response, self.messages, self.density()
         )
         return np.sqrt(variance)
-
-    def share_error(self, first: int, last: int) -> float:
-        """The standard error of a range's share, for records that are spread evenly."""
-        first, after = self._range(first, last)
-        squares = squares_of(self.tree, np.array([first]), np.array([after]))[:, 0]
-        known = self.response.information * (self.messages @ self.mix.characters)
-        if (squares[known == 0] > 0).any():
-            return float("inf")
-        return float(np.sqrt(np.sum(squares / np.where(known == 0, 1.0, known))))
 
     def monotone(self) -> Floats:
         """A prefix that never falls, from 0 to 1, of shape (u + 1,).
@@ -96,21 +77,21 @@ class RangeCounts:
         From the root down, a half that would have less than nothing, or more than its node, gets
         nothing, or all. Where people are few this takes most of the noise away.
         """
-        shares = np.ones(1)
+        parts = np.ones(1)
         for level in range(self.tree.levels):
             wanted = self.differences[1 << level : 2 << level]
-            moved = np.clip(wanted, -shares, shares)
-            shares = np.stack([shares + moved, shares - moved], axis=1).reshape(-1) / 2
-        below = np.concatenate([[0.0], np.cumsum(shares)])[self.tree.cuts]
-        # The sum of all shares is 1 but for rounding.
+            moved = np.clip(wanted, -parts, parts)
+            parts = np.stack([parts + moved, parts - moved], axis=1).reshape(-1) / 2
+        below = np.concatenate([[0.0], np.cumsum(parts)])[self.tree.cuts]
+        # The sum of all parts is 1 but for rounding.
         return np.asarray(np.minimum(below / below[-1], 1.0))
 
     def density(self) -> Floats:
-        """The shares of the cells that `monotone` gives: none is negative, together they are 1."""
+        """The parts of the cells that `monotone` gives: none is negative, together they are 1."""
         return np.diff(self.monotone())
 
     def quantile(self, q: float) -> float:
-        """The least value of the grid that a share of q of the people does not exceed."""
+        """The least value of the grid that the part q of the people does not exceed."""
         return self.grid.value(self.quantile_cell(q))
 
     def quantile_cell(self, q: float) -> int:
@@ -120,18 +101,24 @@ class RangeCounts:
             raise InvalidInput("must lie between 0 and 1", parameter="q", value=f"{q:g}")
         return int(np.searchsorted(self.monotone()[1:], q, side="left"))
 
-    def _range(self, first: int, last: int) -> tuple[int, int]:
-        first = _check.count("first", first, least=0, most=self.grid.cells - 1)
-        return first, _check.count("last", last, least=first, most=self.grid.cells - 1) + 1
-
     def __repr__(self) -> str:
         return f"RangeCounts({self.users} messages, {self.grid.cells} cells)"
 
 
-def range_counts(
-    randomizer: RangeRandomizer, nonces: Bytes, payloads: Bytes
+def range_counts(randomizer: Randomizer, nonces: Bytes, payloads: Bytes) -> RangeCounts:
+    """The counts of the only number that was looked at, from valid messages in any order."""
+    found = several_range_counts(randomizer, nonces, payloads)
+    if len(found) != 1:
+        raise InvalidInput(f"{len(found)} numbers were looked at; use several_range_counts().")
+    return found[0]
+
+
+def several_range_counts(
+    randomizer: Randomizer, nonces: Bytes, payloads: Bytes
 ) -> tuple[RangeCounts, ...]:
-    """The counts of each number that was looked at, from valid messages in any order."""
+    """The counts of each of the numbers that were looked at."""
+    if not isinstance(randomizer, RangeRandomizer):
+        raise InvalidInput("the round's randomizer does not count.")
     numbers, mix, response = randomizer.look.numbers, randomizer.mix, randomizer.response
     about = drawn_numbers(randomizer.look, nonces)
     sets = len(mix.sets)

@@ -1,4 +1,4 @@
-"""How far off the estimated shares of the first t cells are: exact, given the shares.
+"""How far off the estimated parts of the people in the first t cells are: exact, given them.
 
 The estimate is a sum over messages, so its variance is a sum over the sets of levels. For a leaf
 that leaves the way to the cut at level D, the answer's part at the levels above D is known, at D
@@ -20,11 +20,11 @@ def prefix_variance(
     mix: LevelMix,
     response: SubsetResponse,
     messages: Floats,
-    shares: Floats,
+    density: Floats,
 ) -> Floats:
     """The variance of every estimated prefix, given the records, of shape (u + 1,).
 
-    It is exact up to a factor 1 + O(1/n) for n records of which `shares`, of shape (u,), lie in
+    It is exact up to a factor 1 + O(1/n) for n records of which `density`, of shape (u,), lie in
     the cells, if the records are dealt to the messages at random. `messages` is how many speak
     about each set of levels, of shape (sets,), whole or expected. Where a level that is needed has
     no message, it is infinite.
@@ -32,7 +32,7 @@ def prefix_variance(
     characters = messages @ mix.characters
     known = characters > 0
     scale = np.divide(1, response.attenuation * characters, where=known, out=np.zeros(len(known)))
-    parting = parting_shares(tree, shares)
+    parting = parted(tree, density)
     steps = scale[:, None] * tree.slopes * turns(tree)
     total = np.zeros(tree.cells + 1)
     for levels, count in zip(mix.sets, messages, strict=True):
@@ -44,16 +44,16 @@ def prefix_variance(
             square = square + response.common * chance * _square(levels, pieces, parts)
             mean += response.attenuation * chance * mean_piece(levels, pieces, parts)
         total += count * (square - mean**2)
-    below = np.concatenate([[0.0], np.cumsum(shares)])
+    below = np.concatenate([[0.0], np.cumsum(density)])
     total -= below * (1 - below) / max(messages.sum(), 1)
     total[(tree.slopes[~known] > 0).any(axis=0)] = np.inf
     return np.maximum(total, 0.0)
 
 
-def parting_shares(tree: CellTree, shares: Floats) -> list[Floats]:
+def parted(tree: CellTree, density: Floats) -> list[Floats]:
     """What part of the records leaves the way to each cut at level D = 1 … h, or never (h + 1)."""
     filled = np.zeros((1 << tree.levels) + 1)
-    filled[tree.leaves(np.arange(tree.cells)) + 1] = shares
+    filled[tree.leaves(np.arange(tree.cells)) + 1] = density
     below = np.cumsum(filled)
     leaves = ways(tree)
     found = []

@@ -9,34 +9,67 @@ A spread is public, and complete: whoever has it and the counts can say how good
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.block_tree import BlockTree
 from muhat.protocols.estimators.range_variance import range_variance
+from muhat.protocols.randomizers.fragment_noise import LAWS
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.share_noise import LAWS
+
+
+class RangeSpread(Plain, ABC, tag="kind"):
+    """What is known about the errors of the counts of ranges."""
+
+    kind: ClassVar[str]
+
+    if TYPE_CHECKING:  # a field of some
+
+        @property
+        def law(self) -> str:
+            """That of the noise of a count."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many there are."""
+
+    @abstractmethod
+    def errors(self, starts: Integers, ends: Integers) -> Floats:
+        """The standard error of the number of people in the cells from starts to ends − 1."""
 
 
 @dataclass(frozen=True)
-class AnswerSpread:
-    """Answers about sets of levels, and the shares of the cells that they are taken to be about.
+class AnswerSpread(
+    RangeSpread,
+    keys=(
+        "mix",
+        Key("chosen", "response.chosen"),
+        Key("epsilon", "response.epsilon"),
+        "messages",
+        Key("shares", "density"),
+    ),
+):
+    """Answers about sets of levels, and the parts of the people that they are taken to be about.
 
     `messages` is how many there are about each set of the mix. The variance is exact for the
-    `shares`, one a cell; those in a result are estimates themselves.
+    `density`, one a cell; those in a result are estimates themselves.
     """
 
     mix: LevelMix
     response: SubsetResponse
     messages: tuple[float, ...]
-    shares: tuple[float, ...]
+    density: tuple[float, ...]
 
     kind: ClassVar[str] = "answers"
     law: ClassVar[str] = "gaussian"
@@ -45,56 +78,48 @@ class AnswerSpread:
         fits = self.tree.levels == self.mix.levels and self.mix.bits == self.response.bits
         if not fits or len(self.messages) != len(self.mix.sets):
             raise InvalidInput("the answers' levels, sets and cells do not belong together.")
-        if not min(*self.messages, *self.shares) >= 0:
-            raise InvalidInput("messages and shares must not be below 0.")
+        if not min(*self.messages, *self.density) >= 0:
+            raise InvalidInput("messages and density must not be below 0.")
 
     @property
     def tree(self) -> CellTree:
         """The cells as leaves."""
-        return CellTree(len(self.shares))
+        return CellTree(len(self.density))
 
     @property
     def cells(self) -> int:
         """How many there are."""
-        return len(self.shares)
+        return len(self.density)
 
     def errors(self, starts: Integers, ends: Integers) -> Floats:
         """The standard error of the number of people in the cells from starts to ends − 1.
 
         Where nobody has told anything it is everybody.
         """
-        messages, shares = np.array(self.messages), np.array(self.shares)
+        messages, density = np.array(self.messages), np.array(self.density)
         variance = range_variance(
-            self.tree, self.mix, self.response, messages, shares, starts, ends
+            self.tree, self.mix, self.response, messages, density, starts, ends
         )
-        shares_off = np.where(np.isfinite(variance), np.sqrt(variance), 1.0)
-        return np.asarray(messages.sum() * shares_off)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The spread as plain data."""
-        return {
-            "kind": self.kind,
-            "mix": self.mix.to_dict(),
-            "chosen": self.response.chosen,
-            "epsilon": self.response.epsilon,
-            "messages": list(self.messages),
-            "shares": list(self.shares),
-        }
+        parts_off = np.where(np.isfinite(variance), np.sqrt(variance), 1.0)
+        return np.asarray(messages.sum() * parts_off)
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The spread described."""
         mix = LevelMix.from_dict(fields["mix"])
         return cls(
             mix,
             SubsetResponse(mix.bits, fields["chosen"], fields["epsilon"]),
             tuple(_check.real("messages", each) for each in fields["messages"]),
-            tuple(_check.real("a share", each) for each in fields["shares"]),
+            tuple(_check.real("a part of the people", each) for each in fields["shares"]),
         )
 
 
 @dataclass(frozen=True)
-class BlockSpread:
+class BlockSpread(
+    RangeSpread,
+    keys=(Key("cells", "tree.cells"), Key("sizes", "tree.sizes"), "variance", "law"),
+):
     """Blocks of several sizes, each count of which has noise of this law and this variance."""
 
     tree: BlockTree
@@ -116,31 +141,12 @@ class BlockSpread:
         """The standard error of the number of people in the cells from starts to ends − 1."""
         return np.sqrt(self.variance * self.tree.variance(starts, ends))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The spread as plain data."""
-        return {
-            "kind": self.kind,
-            "cells": self.tree.cells,
-            "sizes": list(self.tree.sizes),
-            "variance": self.variance,
-            "law": self.law,
-        }
-
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The spread described."""
         cells = _check.count("cells", fields["cells"], least=2)
         sizes = tuple(_check.count("a size", size, most=cells) for size in fields["sizes"])
         return cls(BlockTree(cells, sizes), fields["variance"], fields["law"])
-
-
-RangeSpread = AnswerSpread | BlockSpread
-
-
-def read_spread(fields: dict[str, Any]) -> RangeSpread:
-    """What `to_dict` described."""
-    kinds: dict[str, type[RangeSpread]] = {each.kind: each for each in (AnswerSpread, BlockSpread)}
-    return kinds[_check.one_of("the kind of spread", fields["kind"], kinds)].from_dict(fields)
 
 
 COARSE = 1.25

@@ -1,9 +1,9 @@
-"""How far off the estimated share of a range of cells is: exact, given the shares.
+"""How far off the estimated part of the people in a range of cells is: exact, given them.
 
-A range is the difference of two prefixes, which share noise: an answer's part of both is a walk
-from the coarsest level of its set to the finest, driven by one sign for each end. The two signs of
-a level are ±1 with means that follow from where the leaf of a record and the ways to both ends
-part; `_square` adds up the cases. With the first cell as one end it is `prefix_variance`.
+A range is the difference of two prefixes, which have noise in common: an answer's part of both is
+a walk from the coarsest level of its set to the finest, driven by one sign for each end. The two
+signs of a level are ±1 with means that follow from where the leaf of a record and the ways to both
+ends part; `_square` adds up the cases. With the first cell as one end it is `prefix_variance`.
 docs/proofs/local-ranges.md derives all of it.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from muhat._arrays import Floats, Integers
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
-from muhat.protocols.estimators.range_errors import mean_piece, parting_shares, turns, ways
+from muhat.protocols.estimators.range_errors import mean_piece, parted, turns, ways
 from muhat.protocols.randomizers.frequency import SubsetResponse
 
 State = tuple[Floats, Floats, Floats]
@@ -25,18 +25,18 @@ def range_variance(
     mix: LevelMix,
     response: SubsetResponse,
     messages: Floats,
-    shares: Floats,
+    density: Floats,
     starts: Integers,
     ends: Integers,
 ) -> Floats:
-    """The variance of the estimated shares of the cells from starts to ends − 1, of their shape.
+    """The variance of the estimated parts of the people in the cells from starts to ends − 1.
 
     All else is as for `prefix_variance`.
     """
     characters = messages @ mix.characters
     known = characters > 0
     scale = np.divide(1, response.attenuation * characters, where=known, out=np.zeros(len(known)))
-    parting, signed = parting_shares(tree, shares), scale[:, None] * tree.slopes * turns(tree)
+    parting, signed = parted(tree, density), scale[:, None] * tree.slopes * turns(tree)
     asked = squares_of(tree, starts, ends)
     squares = scale[:, None] ** 2 * asked
     total = np.zeros(len(starts))
@@ -51,7 +51,7 @@ def range_variance(
         together = _expected_square(tree, levels, pieces, parting, starts, ends)
         square = (response.power - response.common) * noise + response.common * together
         total += count * (square - moved**2)
-    below = np.concatenate([[0.0], np.cumsum(shares)])
+    below = np.concatenate([[0.0], np.cumsum(density)])
     inside = below[ends] - below[starts]
     total -= inside * (1 - inside) / max(messages.sum(), 1)
     total[(asked[~known] > 0).any(axis=0)] = np.inf

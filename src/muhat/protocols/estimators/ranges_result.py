@@ -6,34 +6,20 @@ with errors of their own, as the noise of neighbours is not independent.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat._text import joined
 from muhat.errors import InvalidInput
-from muhat.privacy import Neighbors, Privacy
-from muhat.protocols.encodings.equal_cells import EqualCells, read_cells
+from muhat.protocols.encodings.equal_cells import EqualCells
 from muhat.protocols.estimators.quantile_result import MISSING
-from muhat.protocols.estimators.range_spreads import RangeSpread, reach, read_spread
-from muhat.release.display import (
-    MOST_ROWS,
-    caution_lines,
-    page,
-    rounded,
-    significant,
-    table,
-)
-from muhat.release.fields import CONFIDENCE, account_fields, interval_fields, read_account
-from muhat.release.reading import read_json
-
-SCHEMA = "muhat.protocol-ranges/1"
-"""The meaning of an existing field never changes; a new meaning is a new schema."""
+from muhat.protocols.estimators.range_spreads import RangeSpread, reach
+from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.display import MOST_ROWS, rounded, significant
 
 
 @dataclass(frozen=True)
@@ -48,13 +34,13 @@ class CountedRange:
     law: str = "gaussian"
 
     @property
-    def share(self) -> float:
+    def part(self) -> float:
         """The part of the people; like the number it may be below 0, for it has no bias."""
         return self.value / self.n
 
     @property
-    def share_error(self) -> float:
-        """The standard error of the share."""
+    def part_error(self) -> float:
+        """The standard error of the part."""
         return self.standard_error / self.n
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -69,12 +55,12 @@ class CountedRange:
         count = rounded(self.value, self.standard_error)
         return (
             f"{count} ± {significant(self.standard_error)} of {self.n} people "
-            f"({100 * self.share:.3g} %) from {self.low:.10g} to {self.high:.10g}"
+            f"({100 * self.part:.3g} %) from {self.low:.10g} to {self.high:.10g}"
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CountedRanges:
+class CountedRanges(Answer):
     """The counts of all cells of one column over n people, and what may be said about ranges.
 
     `counts` has an estimate a cell, without bias, so that some may be below 0; together they are
@@ -85,26 +71,16 @@ class CountedRanges:
     grid: EqualCells
     counts: tuple[float, ...]
     spread: RangeSpread
-    mechanism: str
-    privacy: Privacy
-    neighbors: Neighbors
     n: int
-    contributions: int
-    assumptions: tuple[str, ...]
-    plan_digest: str
-    ledger_head: dict[str, Any] | None = None
 
-    statistic = "ranges"
+    schema: ClassVar[str] = "muhat.protocol-ranges/1"
+    statistic: ClassVar[str] = "ranges"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not len(self.counts) == self.grid.cells == self.spread.cells or len(self.columns) != 1:
             raise InvalidInput("there must be one column, and a count for each of its cells.")
         _check.count("n", self.n)
-
-    @property
-    def cost(self) -> Privacy:
-        """The promise that was kept."""
-        return self.privacy
 
     @property
     def edges(self) -> Floats:
@@ -117,7 +93,7 @@ class CountedRanges:
         return np.array(self.counts)
 
     @property
-    def share(self) -> Floats:
+    def part(self) -> Floats:
         """The part of the people in each cell, of shape (cells,)."""
         return self.value / self.n
 
@@ -153,76 +129,59 @@ class CountedRanges:
         """How many people have a number below `high`, an edge of a cell."""
         return self.between(self.grid.lower, high)
 
-    def describe(self) -> str:
-        """The counts and what they rest on, in sentences."""
-        lines = [*repr(self).split("\n"), "", "Assumptions:"]
-        return joined([*lines, *(f"- {line}" for line in self.assumptions)])
-
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain data, ready for JSON."""
+        """The answer as plain data, ready for JSON."""
         return {
-            "schema": SCHEMA,
             "statistic": self.statistic,
             "columns": list(self.columns),
             "edges": self.edges.tolist(),
             "value": list(self.counts),
             "standard_error": self.standard_error.tolist(),
             "interval": interval_fields(self.interval(CONFIDENCE)),
-            **account_fields(self),
+            **self._common(),
             "grid": self.grid.to_dict(),
             "spread": self.spread.to_dict(),
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
-        """The result as JSON text."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
     @classmethod
-    def from_json(cls, text: str) -> CountedRanges:
-        """The result that `to_json` wrote."""
-        return read_json(text, SCHEMA, "ranges of a protocol", cls._of)
-
-    @classmethod
-    def _of(cls, fields: dict[str, Any]) -> CountedRanges:
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The answer that `to_dict` described."""
         return cls(
             columns=tuple(map(str, fields["columns"])),
-            grid=read_cells(fields["grid"]),
+            grid=EqualCells.from_dict(fields["grid"]),
             counts=tuple(_check.real("a count", count) for count in fields["value"]),
-            spread=read_spread(fields["spread"]),
-            mechanism=str(fields["mechanism"]),
-            **read_account(fields),
+            spread=RangeSpread.from_dict(fields["spread"]),
+            **read_common(fields),
         )
 
-    def __repr__(self) -> str:
-        return joined([self._title(), "", *table(self._rows()), "", *self._notes()])
+    @property
+    def called(self) -> str:
+        """What it is."""
+        return "a table of counts"
 
-    def _repr_html_(self) -> str:
-        return page(self._title(), self._rows(), self._notes())
+    @property
+    def heading(self) -> str:
+        """The column."""
+        return f"counts of {self.columns[0]}"
 
-    def _title(self) -> str:
-        return f"Private counts of {self.columns[0]} · {self.privacy.describe()} · n = {self.n}"
-
-    def _rows(self) -> list[list[str]]:
+    def rows(self) -> list[list[str]]:
         """A header, then a line a cell, or a line for some cells together if there are many."""
         starts = np.arange(0, self.grid.cells, self._together)
         ends = np.minimum(starts + self._together, self.grid.cells)
-        rows = [["from", "to", "people", "share", "standard error", "95 % interval"]]
+        rows = [["from", "to", "people", "part", "standard error", "95 % interval"]]
         for each in self._ranges(starts, ends):
             error = each.standard_error
             lower, upper = (rounded(end, error) for end in each.interval(CONFIDENCE))
-            share = f"{round(100 * each.share, 1) + 0.0:.1f} %"
+            part = f"{round(100 * each.part, 1) + 0.0:.1f} %"
             ends_of = [f"{each.low:.10g}", f"{each.high:.10g}"]
             people = rounded(each.value, error)
-            rows.append([*ends_of, people, share, significant(error), f"{lower} … {upper}"])
+            rows.append([*ends_of, people, part, significant(error), f"{lower} … {upper}"])
         return rows
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What became of missing values, and how ranges are asked for."""
         several = f"{self._together} cells a line. " if self._together > 1 else ""
-        return [
-            *caution_lines(self.privacy, self.n),
-            MISSING,
-            f"{several}Ranges have errors of their own: result.between(low, high).",
-        ]
+        return [MISSING, f"{several}Ranges have errors of their own: result.between(low, high)."]
 
     @property
     def _together(self) -> int:
@@ -236,19 +195,3 @@ class CountedRanges:
             CountedRange(low, high, value, error, self.n, self.spread.law)
             for low, high, value, error in np.stack([lows, highs, values, errors], 1).tolist()
         ]
-
-
-ROUNDED = (
-    "records outside the bounds are clipped to them, a missing one counts as their middle; counts "
-    "are about these records"
-)
-FOLLOWED = (
-    "people follow the protocol: a false message can move a count further than a false record"
-)
-
-
-def turnout(planned: int, people: int) -> tuple[str, ...]:
-    """A sentence if fewer have answered than were planned."""
-    if people == planned:
-        return ()
-    return (f"{people} of {planned} planned users have answered; counts are of them",)

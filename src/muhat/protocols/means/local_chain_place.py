@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from muhat import _check
-from muhat.errors import InvalidInput
+from muhat._plain import Key, Plain
 
 
 class ChainStep(StrEnum):
@@ -30,7 +29,10 @@ class ChainStep(StrEnum):
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(
+    Plain,
+    keys=(Key("next", "step"), "center", "radius", "noise", "asked", Key("outside", optional=True)),
+):
     """What is known about where the records lie, and what is asked next.
 
     Attributes:
@@ -39,7 +41,7 @@ class Place:
         radius: most records were seen within it, around this centre or the one before.
         noise: the root mean square error of the centre.
         asked: how many people have been asked so far.
-        outside: the share of people far outside, later of those outside the last ball, and its
+        outside: the part of people far outside, later of those outside the last ball, and its
             standard error.
     """
 
@@ -50,38 +52,9 @@ class Place:
     asked: int
     outside: tuple[float, float] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The place as plain data."""
-        return {
-            "next": self.step.value,
-            "center": list(self.center),
-            "radius": self.radius,
-            "noise": self.noise,
-            "asked": self.asked,
-            **({} if self.outside is None else {"outside": list(self.outside)}),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Place:
-        """What `to_dict` described."""
-        try:
-            return cls(
-                ChainStep(
-                    _check.one_of("next", fields["next"], [step.value for step in ChainStep])
-                ),
-                tuple(_check.real("a coordinate of the centre", each) for each in fields["center"]),
-                _check.positive("radius", fields["radius"]),
-                _check.positive("noise", fields["noise"]),
-                _check.count("asked", fields["asked"], least=0),
-                _outside(fields.get("outside")),
-            )
-        except (KeyError, TypeError, ValueError):
-            raise InvalidInput("what earlier rounds have learnt is not well described.") from None
-
-
-def _outside(pair: Any) -> tuple[float, float] | None:
-    """A share and its standard error."""
-    if pair is None:
-        return None
-    share, error = pair
-    return _check.real("outside", share), _check.positive("the error of outside", error)
+    def __post_init__(self) -> None:
+        _check.positive("radius", self.radius)
+        _check.positive("noise", self.noise)
+        _check.count("asked", self.asked, least=0)
+        if self.outside is not None:
+            _check.positive("the error of outside", self.outside[1])

@@ -18,16 +18,16 @@ from muhat.privacy import Privacy, PureDP, pure_within
 from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.estimators.range_choice import best_ranges, predicted_error
 from muhat.protocols.estimators.range_counts import RangeCounts
+from muhat.protocols.means.bounded_mean import best_randomizer
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_radius import SURE, SURER, least_radius
-from muhat.protocols.means.local_mean import best_randomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import RelativeGrid
 
 FIRST_CELLS, FIRST_RATIO, FIRST_ERROR, FIRST_MOST = 32, 2.0, 0.08, 0.05
 """The first radius is looked for on all scales, coarsely: cells, their ratio, the standard error
-of a share that is aimed at, and the part of the people it may take."""
+of a part that is aimed at, and the part of the people it may take."""
 
 FIRST_WORST, RADIUS_WORST = 0.12, 0.2
 """With larger standard errors a first radius is not looked for, and other radii are useless."""
@@ -35,20 +35,20 @@ FIRST_WORST, RADIUS_WORST = 0.12, 0.2
 RADIUS_CELLS, RADIUS_ERROR, RADIUS_MOST = 16, 0.06, 0.10
 """The same for a radius around a new centre."""
 
-FAR, FAR_SHARE, SEEN = 6.0, 0.04, 2.5
+FAR, FAR_PART, SEEN = 6.0, 0.04, 2.5
 """Whether people lie far outside, beyond so many times the radius, is asked of such a part of them;
 they do if the answers show it by so many standard errors."""
 
-WIDE_CELLS, WIDE_SHARE = 16, 0.08
+WIDE_CELLS, WIDE_PART = 16, 0.08
 """If they do, another radius is looked for on all scales: cells, and the part of the people."""
 
-LAST_CELLS, LAST_SHARE = 16, 0.08
+LAST_CELLS, LAST_PART = 16, 0.08
 """The last radius: cells, and the part of the people it takes."""
 
-OUTSIDE_SHARE = 0.05
+OUTSIDE_PART = 0.05
 """The part of the people who say whether they are in the last ball."""
 
-CENTER_NOISE, CENTER_MOST, FINE_SHARE = 0.16, 0.12, 0.06
+CENTER_NOISE, CENTER_MOST, FINE_PART = 0.16, 0.12, 0.06
 """A new centre is off by such a part of the radius, if that many people are enough; the last one
 takes a fixed part of them."""
 
@@ -130,7 +130,7 @@ class LocalChainSchedule:
             case ChainStep.MEAN:
                 return self.n - place.asked
             case _:
-                return self._group(self.n, _SHARES[place.step])
+                return self._group(self.n, _PARTS[place.step])
 
     def first(self) -> Place:
         """Nothing is known but the magnitude."""
@@ -190,7 +190,7 @@ class LocalChainSchedule:
             case ChainStep.FAR:
                 if not _seen_beyond(counts):
                     return replace(known, step=ChainStep.FINE)
-                return replace(known, step=ChainStep.WIDE, outside=share_beyond(counts))
+                return replace(known, step=ChainStep.WIDE, outside=part_beyond(counts))
             case ChainStep.WIDE:
                 radius = max(self._least(counts, known.asked, SURER), _halfway(place, counts))
                 return replace(known, step=ChainStep.FINE, radius=radius, outside=None)
@@ -203,7 +203,7 @@ class LocalChainSchedule:
                     known, step=ChainStep.FAR if again else ChainStep.OUTSIDE, radius=radius
                 )
             case _:
-                return replace(known, step=ChainStep.MEAN, outside=share_beyond(counts))
+                return replace(known, step=ChainStep.MEAN, outside=part_beyond(counts))
 
     def _around(self, place: Place, known: Place, counts: RangeCounts, centers: int) -> Place:
         """Another centre, unless it would not be better, or people would run out."""
@@ -242,7 +242,7 @@ class LocalChainSchedule:
     def _rest(self) -> int:
         """How many people are asked between the last pair and the mean, unless others are far."""
         return sum(
-            self._group(self.n, part) for step, part in _SHARES.items() if step != ChainStep.WIDE
+            self._group(self.n, part) for step, part in _PARTS.items() if step != ChainStep.WIDE
         )
 
     def _affords(self, asked: int) -> bool:
@@ -253,7 +253,7 @@ class LocalChainSchedule:
         return self._group((self._counting_error(cells) / error) ** 2, most)
 
     def _counting_error(self, cells: int) -> float:
-        """The standard error of a share of the people, if there were one person only."""
+        """The standard error of a part of the people, if there were one person only."""
         many = 1 << 20
         return predicted_error(_best_counting(cells, self.privacy), many).average * math.sqrt(many)
 
@@ -262,31 +262,31 @@ class LocalChainSchedule:
         return max(1, math.ceil(round(min(wanted, most * self.n), 6)))
 
 
-_SHARES = {
-    ChainStep.FAR: FAR_SHARE,
-    ChainStep.WIDE: WIDE_SHARE,
-    ChainStep.FINE: FINE_SHARE,
-    ChainStep.LAST: LAST_SHARE,
-    ChainStep.OUTSIDE: OUTSIDE_SHARE,
+_PARTS = {
+    ChainStep.FAR: FAR_PART,
+    ChainStep.WIDE: WIDE_PART,
+    ChainStep.FINE: FINE_PART,
+    ChainStep.LAST: LAST_PART,
+    ChainStep.OUTSIDE: OUTSIDE_PART,
 }
 """The parts of the people that single steps take."""
 
 
-def share_beyond(counts: RangeCounts) -> tuple[float, float]:
-    """The share of the people in the last cell, and its standard error.
+def part_beyond(counts: RangeCounts) -> tuple[float, float]:
+    """The part of the people in the last cell, and its standard error.
 
     The error is about all people, of whom those who were asked are a random part.
     """
-    share = 1 - float(counts.prefix()[-2])
-    inside = min(max(share, 0.0), 1.0)
+    part = 1 - float(counts.prefix()[-2])
+    inside = min(max(part, 0.0), 1.0)
     sampling = inside * (1 - inside) / max(counts.users, 1)
-    return share, math.sqrt(float(counts.standard_error()[-2]) ** 2 + sampling)
+    return part, math.sqrt(float(counts.standard_error()[-2]) ** 2 + sampling)
 
 
 def _seen_beyond(counts: RangeCounts) -> bool:
     """Whether people in the last cell are more than noise."""
-    share, error = share_beyond(counts)
-    return share > SEEN * error
+    part, error = part_beyond(counts)
+    return part > SEEN * error
 
 
 def _halfway(place: Place, counts: RangeCounts) -> float:

@@ -7,8 +7,8 @@
 
 Each round asks another group, of the size that the paper's share of ρ stands for: a k-th of the
 people with all of ρ tell as much as all of them with a k-th of it. The people of the first round
-share the coordinates. It is here for comparison; `local_chain` errs far less, as the medians have
-hardly any signal. docs/proofs/local-chain.md.
+split the coordinates among them. It is here for comparison; `local_chain` errs far less, as the
+medians have hardly any signal. docs/proofs/local-chain.md.
 """
 
 from __future__ import annotations
@@ -17,46 +17,35 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat import _check, privacy
+from muhat import _check
 from muhat._arrays import Floats
 from muhat.data.grids import UniformGrid
 from muhat.data.rotation import Rotation, padded
 from muhat.domains import Ball, Reals
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
-from muhat.planning.caution import warn_of_large_delta
-from muhat.privacy import Neighbors, Privacy
-from muhat.protocols.encodings.range_cells import Distance, Look, Rotated
-from muhat.protocols.estimators.own_spread import of_people
+from muhat.privacy import Privacy
+from muhat.protocols.encodings.range_cells import Distance, RangeLook, Rotated
 from muhat.protocols.estimators.range_choice import best_ranges, haar_mix
-from muhat.protocols.estimators.range_counts import RangeCounts
-from muhat.protocols.means.local_chain import last_group, range_randomizer, require_unweighted
+from muhat.protocols.estimators.range_counts import RangeCounts, several_range_counts
+from muhat.protocols.means.bounded_mean import best_randomizer
+from muhat.protocols.means.local_chain import GroupedMean, require_unweighted
 from muhat.protocols.means.local_chain_schedule import counting_promise, geometric
-from muhat.protocols.means.local_mean import best_randomizer
-from muhat.protocols.means.one_round import (
-    column_names,
-    mean_randomizer,
-    numbered,
-    require_magnitude,
-    turnout,
-)
-from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer, Received
 from muhat.protocols.randomizers.range_promise import calibrated
 from muhat.protocols.randomizers.range_randomizer import MOST_NODES, RangeRandomizer
+from muhat.protocols.roles.model import LOCAL
+from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.quantile_grids import AnyGrid
 from muhat.release.release import Release
 
-if TYPE_CHECKING:
-    from muhat.protocols.roles.collector import Received
-
-SHARES = (Fraction(1, 4), Fraction(3, 16), Fraction(9, 16))
+PARTS = (Fraction(1, 4), Fraction(3, 16), Fraction(9, 16))
 """Of the people: for the medians, the radius and the mean."""
 
 LEVELS = 1 << 10
@@ -67,7 +56,7 @@ MEDIAN_CELLS, RADIUS_CELLS, SMALLEST = 1 << 12, 1 << 8, 2.0**-20
 
 
 @dataclass(frozen=True)
-class LocalThreeRounds:
+class LocalThreeRounds(GroupedMean):
     """Theorem 7 over n people; `signs` are those of the public rotation.
 
     `faithful` keeps what is printed: whole numbers, the range counts of Cormode et al., the rank
@@ -76,20 +65,15 @@ class LocalThreeRounds:
     mean, and the messages with the least error for it.
     """
 
-    domain: Reals
-    privacy: Privacy
-    n: int
     signs: tuple[int, ...]
     faithful: bool = False
     columns: tuple[str, ...] | None = None
 
     kind: ClassVar[str] = "local-three-rounds"
-    model: ClassVar[str] = "local"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", _check.count("n", self.n, least=16))
-        require_magnitude(self.domain)
-        object.__setattr__(self, "columns", column_names(self.columns, self.domain.dim))
+        _check.count("n", self.n, least=16)
+        super().__post_init__()
         if len(self.signs) != self.domain.dim or not set(self.signs) <= {1, -1}:
             raise InvalidInput("must be +1 or -1, one for every coordinate", parameter="signs")
         if not isinstance(self.faithful, bool):
@@ -108,20 +92,14 @@ class LocalThreeRounds:
             )
 
     @property
-    def magnitude(self) -> float:
-        """What bounds every coordinate."""
-        assert self.domain.magnitude is not None
-        return self.domain.magnitude
-
-    @property
     def groups(self) -> tuple[int, int, int]:
         """How many people each round asks."""
-        medians, radius = (math.ceil(share * self.n) for share in SHARES[:2])
+        medians, radius = (math.ceil(part * self.n) for part in PARTS[:2])
         return medians, radius, self.n - medians - radius
 
     @property
     def outside(self) -> float:
-        """The share of the people that the radius leaves outside.
+        """The part of the people that the radius leaves outside.
 
         The bias grows with what clipping takes, the noise with the radius: they balance where
         that many are outside.
@@ -157,7 +135,7 @@ class LocalThreeRounds:
             return UniformGrid(unit, largest, unit)
         return geometric(SMALLEST * largest, largest, RADIUS_CELLS)
 
-    def counting(self, look: Look, grid: AnyGrid) -> RangeRandomizer:
+    def counting(self, look: RangeLook, grid: AnyGrid) -> RangeRandomizer:
         """What devices run for medians and the radius."""
         if not self.faithful:
             return best_ranges(look, grid, counting_promise(self.privacy))
@@ -175,15 +153,15 @@ class LocalThreeRounds:
         """The first round; `minimum` is of all n people, and every group has its part of it."""
         users = self.groups[0]
         look = Rotated(self.signs, (0.0,) * self.domain.dim)
-        least = max(1, -(-minimum * users // self.n))
-        return Protocol(self, self.counting(look, self.median_grid), users, least)
+        asked = self.counting(look, self.median_grid)
+        return Protocol(self, asked, users, self.group_minimum(minimum, users))
 
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
         if protocol.round == 3:
-            return self._release(protocol, received)
-        asked = range_randomizer(protocol)
-        counts = asked.estimates(received.nonces, received.payloads)
+            center, radius = read_center(protocol), float(protocol.learnt[1]["radius"])
+            return self.of_last_group(protocol, received, center, radius)
+        counts = several_range_counts(protocol.randomizer, received.nonces, received.payloads)
         if protocol.round == 1:
             center = self._center(counts)
             step: dict[str, Any] = {"step": "medians"}
@@ -202,64 +180,16 @@ class LocalThreeRounds:
         inside = np.clip(center, -self.magnitude, self.magnitude)
         return tuple(inside.tolist())
 
-    def _value(self, counts: RangeCounts, share: float) -> float:
-        """The value of the grid that this share of the people does not exceed."""
+    def _value(self, counts: RangeCounts, part: float) -> float:
+        """The value of the grid that this part of the people does not exceed."""
         if not self.faithful:
-            return counts.quantile(share)
-        return counts.grid.value(searched(counts.prefix(), share))
-
-    def _release(self, protocol: Protocol, received: Received) -> Release:
-        asked, users = mean_randomizer(protocol.randomizer), received.users
-        center, radius = read_center(protocol), float(protocol.learnt[1]["radius"])
-        own = of_people(asked, received, radius)
-        return Release(
-            statistic="mean",
-            value=asked.mean(received.nonces, received.payloads),
-            columns=self.columns or numbered(self.domain.dim),
-            mechanism=self.kind,
-            privacy=self.privacy,
-            neighbors=Neighbors.SUBSTITUTE,
-            n=users,
-            contributions=1,
-            missing="center",
-            domain=Ball(radius, dim=self.domain.dim, center=np.array(center)),
-            noise=own.used,
-            certificate=None,
-            assumptions=(*last_group(self.n), own.describe(), *turnout(protocol, users)),
-            plan_digest=protocol.digest,
-            ledger_head=None,
-        )
+            return counts.quantile(part)
+        return counts.grid.value(searched(counts.prefix(), part))
 
     def describe(self) -> str:
         """What is estimated, in a sentence."""
         printed = ", as printed" if self.faithful else ""
-        return (
-            f"the mean of {self.n} people's records, wherever they lie in {self.domain!r}, by the "
-            f"three rounds of Huang, Liang and Yi{printed}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {
-            "domain": self.domain.to_dict(),
-            "privacy": privacy.to_dict(self.privacy),
-            "n": self.n,
-            "signs": list(self.signs),
-            "faithful": self.faithful,
-            "columns": None if self.columns is None else list(self.columns),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The estimator described."""
-        return cls(
-            Reals.from_fields(fields["domain"]),
-            privacy.from_dict(fields["privacy"]),
-            fields["n"],
-            tuple(map(int, fields["signs"])),
-            fields["faithful"],
-            fields["columns"],
-        )
+        return f"{super().describe()}, by the three rounds of Huang, Liang and Yi{printed}"
 
 
 def local_three_rounds(
@@ -281,18 +211,17 @@ def local_three_rounds(
     (4000, (4000, 3000, 9000))
     """
     n = _check.count("n", n, most=MOST_USERS)
-    warn_of_large_delta(privacy, n, stacklevel=3)
     require_unweighted(weights, domain.dim)
     signs = tuple(int(sign) for sign in Rotation.drawn(domain.dim, words).signs)
     names = None if columns is None else tuple(columns)
     estimator = LocalThreeRounds(domain, privacy, n, signs, faithful, names)
-    return estimator.first(least_users(n, minimum))
+    return estimator.first(LOCAL.least_users(n, minimum))
 
 
-def searched(prefix: Floats, share: float) -> int:
-    """The cell of a quantile by a binary search over noisy shares of the first cells.
+def searched(prefix: Floats, part: float) -> int:
+    """The cell of a quantile by a binary search over noisy counts of the first cells.
 
-    Algorithm 1 of the paper: to the right as long as the share is not above the wanted one.
+    Algorithm 1 of the paper: to the right as long as the part is not above the wanted one.
 
     >>> searched(np.array([0.0, 0.2, 0.1, 0.7, 1.0]), 0.5)
     2
@@ -300,7 +229,7 @@ def searched(prefix: Floats, share: float) -> int:
     left, right = 0, len(prefix) - 2
     while left < right:
         middle = (left + right) // 2
-        if prefix[middle + 1] <= share:
+        if prefix[middle + 1] <= part:
             left = middle + 1
         else:
             right = middle

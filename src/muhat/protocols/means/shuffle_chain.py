@@ -19,33 +19,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from muhat import _check, privacy
-from muhat._arrays import Floats
-from muhat._words import BALL_OR_BOX, rows
+from muhat import _check
+from muhat._arrays import Bytes, Floats
 from muhat.domains import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.sharing import around
 from muhat.mechanisms.learning.shrinking import shrunk
-from muhat.planning.caution import warn_of_large_delta
-from muhat.privacy import Neighbors, Privacy
+from muhat.noise.laws import LAWS
+from muhat.noise.spread import Spread
+from muhat.privacy import Privacy
 from muhat.protocols.encodings.cut_encoding import CutEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.estimators.range_spreads import reach as range_reach
-from muhat.protocols.means.one_round import (
+from muhat.protocols.means.mean_estimator import (
     FOLLOWED,
-    NORMAL,
-    column_names,
-    normal_spread,
-    numbered,
-    require_magnitude,
-    turnout,
+    UnboundedMean,
+    too_few,
     weighted_error,
+    weights_in_reals,
 )
 from muhat.protocols.means.shuffle_chain_rounds import ChainRounds
 from muhat.protocols.means.shuffle_chain_schedule import ShuffleChainSchedule
@@ -56,19 +53,15 @@ from muhat.protocols.means.shuffle_chain_state import (
     after_near,
     after_pull,
 )
-from muhat.protocols.means.shuffle_mean import HONEST_SHARE, TRUSTED, approximate
-from muhat.protocols.protocol import MOST_USERS, Protocol, least_users
-from muhat.protocols.randomizers.aims import read_numbers
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.randomizer import Bytes
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.randomizers.randomizer import Received
+from muhat.protocols.roles.model import NORMAL, SHUFFLE, Model, approximate, spent_before
+from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
 
-if TYPE_CHECKING:
-    from muhat.protocols.roles.collector import Received
-
-Parts = list[tuple[ShareRandomizer, Bytes]]
+Parts = list[tuple[FragmentRandomizer, Bytes]]
 
 _ASKED: dict[str, set[tuple[str, ...]]] = {
     "near": {("domain", "cuts")},
@@ -81,26 +74,20 @@ _ASKED: dict[str, set[tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class ShuffleChain:
+class ShuffleChain(UnboundedMean):
     """The mean over n people whose records lie anywhere within a generous magnitude."""
 
-    domain: Reals
-    privacy: Privacy
-    n: int
     weights: tuple[float, ...] | None = None
     columns: tuple[str, ...] | None = None
 
     kind: ClassVar[str] = "shuffle-chain"
-    model: ClassVar[str] = "shuffle"
+    model: ClassVar[Model] = SHUFFLE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", _check.count("n", self.n))
-        approximate(self.privacy)
-        require_magnitude(self.domain)
+        super().__post_init__()
         if self.weights is not None:
             weights = weight_vector(self.weights, self.domain.dim)
-            object.__setattr__(self, "weights", tuple(weights.tolist()))
-        object.__setattr__(self, "columns", column_names(self.columns, self.domain.dim))
+            self._set("weights", tuple(weights.tolist()))
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -110,9 +97,8 @@ class ShuffleChain:
     @property
     def schedule(self) -> ShuffleChainSchedule:
         """What rounds may spend, and where they look."""
-        assert self.domain.magnitude is not None
         promise = approximate(self.privacy)
-        return ShuffleChainSchedule(self.domain.magnitude, self.lengths, self.n, promise)
+        return ShuffleChainSchedule(self.magnitude, self.lengths, self.n, promise)
 
     def first(self, minimum: int) -> Protocol:
         """The first round."""
@@ -132,7 +118,7 @@ class ShuffleChain:
             raise InvalidInput("the round asks for something else than what has been learnt.")
         if state.stage == "mean":
             return self._release(protocol, state, parts, received.users)
-        spent = _spent(protocol)
+        spent = spent_before(protocol) + joint.share
         following = self._following(schedule, state, parts, spent, protocol.round)
         entry = {
             "stage": state.stage,
@@ -182,35 +168,29 @@ class ShuffleChain:
         asked, payloads = parts[0]
         value, covariance = asked.mean_of(asked.totals(payloads), users), asked.covariance(users)
         unshrunk = None
-        for beyond, shares in parts[1:-1]:
-            shell = beyond.mean_of(beyond.totals(shares), users)
+        for beyond, fragments in parts[1:-1]:
+            shell = beyond.mean_of(beyond.totals(fragments), users)
             scales: Floats = np.sqrt(np.diag(beyond.covariance(users)))
             unshrunk = value + shell / lengths
             value = value + shrunk(shell, float(scales.max())) / lengths
             covariance = covariance + np.diag((scales / lengths) ** 2)
-        return Release(
-            statistic="mean",
+        return self.release(
+            protocol,
+            users,
+            self._assumptions(),
+            (_rounds(protocol),),
             value=value,
-            columns=self.columns or numbered(self.domain.dim),
             mechanism=self.kind,
-            privacy=self.privacy,
-            neighbors=Neighbors.SUBSTITUTE,
-            n=users,
-            contributions=1,
-            missing="center",
             domain=around(np.array(state.center), state.high, lengths),
-            noise=normal_spread(covariance),
+            noise=_normal(covariance),
             certificate=None,
-            assumptions=(*self._assumptions(), *turnout(protocol, users), _rounds(protocol)),
-            plan_digest=protocol.digest,
-            ledger_head=None,
             outside=_outside(*parts[-1]),
             unshrunk=unshrunk,
         )
 
     def _assumptions(self) -> tuple[str, ...]:
         return (
-            *TRUSTED,
+            *self.model.assumed,
             "errors are about the records clipped to the last ball, which is learnt privately, a "
             "missing value counting as its centre",
             "what lies beyond an inner radius may count with a smaller weight in the value, if it "
@@ -218,31 +198,6 @@ class ShuffleChain:
             f"values beyond ±{self.domain.magnitude:g} may be clipped to that",
             FOLLOWED,
             NORMAL,
-        )
-
-    def describe(self) -> str:
-        """What is estimated, in a sentence."""
-        return f"the mean of {self.n} people's records, wherever they lie in {self.domain!r}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description."""
-        return {
-            "domain": self.domain.to_dict(),
-            "privacy": privacy.to_dict(self.privacy),
-            "n": self.n,
-            "weights": None if self.weights is None else list(self.weights),
-            "columns": None if self.columns is None else list(self.columns),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The estimator described."""
-        return cls(
-            Reals.from_fields(fields["domain"]),
-            privacy.from_dict(fields["privacy"]),
-            fields["n"],
-            read_numbers(fields["weights"]),
-            fields["columns"],
         )
 
 
@@ -262,45 +217,29 @@ def shuffle_chain(
     the promise is spent in each but the last, which has all that is left, a quarter at least.
     """
     n = _check.count("n", n, most=MOST_USERS)
-    promise = approximate(privacy)
-    warn_of_large_delta(promise, n, stacklevel=3)
-    if isinstance(weights, Mapping):
-        raise InvalidInput(
-            "must be numbers in Reals, one a column, not a dict of names", parameter="weights"
-        )
-    scales = None if weights is None else tuple(weight_vector(weights, domain.dim).tolist())
-    plain = scales is None or all(scale == 1 for scale in scales)
-    names = None if columns is None else tuple(columns)
-    chain = ShuffleChain(domain, promise, n, None if plain else scales, names)
-    _require_enough(chain.schedule)
-    return chain.first(least_users(n, minimum, HONEST_SHARE))
+    promise, scales = approximate(privacy), weights_in_reals(weights, domain.dim)
+    chain = ShuffleChain(domain, promise, n, scales, None if columns is None else tuple(columns))
+    if not chain.schedule.is_enough:
+        raise too_few(n, chain.schedule.least_n, domain.dim, promise)
+    return chain.first(SHUFFLE.least_users(n, minimum))
 
 
-def _require_enough(schedule: ShuffleChainSchedule) -> None:
-    if not schedule.is_enough:
-        dimensions = "one column" if schedule.dim == 1 else f"{schedule.dim} columns"
-        raise InvalidInput(
-            rows(schedule.n),
-            f" is too small for {dimensions} and {schedule.promise.describe()}: "
-            f"at least {schedule.least_n} people are needed to learn where their records lie.",
-            hint=("Spend more, or bound the records (", BALL_OR_BOX, ")."),
-        )
+def _normal(covariance: Floats) -> Spread:
+    """The noise of a sum over many people: normal, with this covariance."""
+    scales = np.sqrt(np.diag(covariance))
+    if np.count_nonzero(covariance) == np.count_nonzero(scales):
+        return Spread(LAWS["normal"], len(scales), scales)
+    values, vectors = np.linalg.eigh(covariance)
+    factor = vectors * np.sqrt(np.maximum(values, 0))
+    return Spread(LAWS["normal"], len(scales), scales, factor)
 
 
-def _spent(protocol: Protocol) -> Fraction:
-    """The shares of the promise of all rounds up to this one, which `Protocol` has checked."""
-    joint = protocol.randomizer
-    assert isinstance(joint, JointRandomizer)
-    before = sum((Fraction(entry["share"]) for entry in protocol.learnt), Fraction(0))
-    return before + joint.share
-
-
-def _cuts(asked: ShareRandomizer) -> tuple[float, ...]:
+def _cuts(asked: FragmentRandomizer) -> tuple[float, ...]:
     """Where people are counted; nowhere if something else is asked."""
     return asked.encoding.cuts if isinstance(asked.encoding, CutEncoding) else ()
 
 
-def _outside(asked: ShareRandomizer, payloads: Bytes) -> Outside:
+def _outside(asked: FragmentRandomizer, payloads: Bytes) -> Outside:
     """How many people are not in the last ball."""
     counts = CutCounts.of(asked, payloads)
     reach = float(range_reach(asked.noise.law, CONFIDENCE, counts.errors)[-1])
@@ -309,8 +248,6 @@ def _outside(asked: ShareRandomizer, payloads: Bytes) -> Outside:
 
 def _rounds(protocol: Protocol) -> str:
     """The rounds and their exact shares of the promise."""
-    joint = protocol.randomizer
-    assert isinstance(joint, JointRandomizer)
     taken = [f"{entry['stage']} {entry['share']}" for entry in protocol.learnt]
-    steps = ", ".join([*taken, f"mean {joint.share}"])
+    steps = ", ".join([*taken, f"mean {protocol.randomizer.share}"])
     return f"the rounds and their shares of the promise: {steps}"

@@ -9,7 +9,10 @@ from fractions import Fraction
 import numpy as np
 
 from muhat.mechanisms.learning.sharing import around, short_fraction
-from muhat.protocols.encodings.cut_encoding import Radius
+from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
+from muhat.protocols.encodings.domain_encoding import DomainEncoding
+from muhat.protocols.encodings.encoding import Encoding
+from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.means.shuffle_chain_schedule import (
     OUTSIDE_PART,
     PULL_SHARE,
@@ -17,8 +20,8 @@ from muhat.protocols.means.shuffle_chain_schedule import (
 )
 from muhat.protocols.means.shuffle_chain_state import ChainState
 from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class ChainRounds:
         """The round that a state leads to, after others have spent that part of the promise."""
         return JointRandomizer(tuple(self._parts(state, spent)))
 
-    def _parts(self, state: ChainState, spent: Fraction) -> list[ShareRandomizer]:
+    def _parts(self, state: ChainState, spent: Fraction) -> list[FragmentRandomizer]:
         schedule, center = self.schedule, state.center
         match state.stage:
             case "near":
@@ -55,7 +58,7 @@ class ChainRounds:
             case _:
                 return self._last_mean(state, 1 - spent)
 
-    def _near_counts(self, state: ChainState) -> ShareRandomizer:
+    def _near_counts(self, state: ChainState) -> FragmentRandomizer:
         schedule = self.schedule
         if state.is_first:
             return self._counts(state.center, schedule.first_cuts(), schedule.near_share)
@@ -65,7 +68,7 @@ class ChainRounds:
         cuts = schedule.near_cuts(state.low, state.radius, state.high, state.noise)
         return self._counts(state.center, cuts, schedule.near_share)
 
-    def _last_mean(self, state: ChainState, left: Fraction) -> list[ShareRandomizer]:
+    def _last_mean(self, state: ChainState, left: Fraction) -> list[FragmentRandomizer]:
         """With all that is left: the ball within, what lies between it and the last radius, and
         how many people are outside that."""
         for_count = short_fraction(float(left) * OUTSIDE_PART)
@@ -80,27 +83,20 @@ class ChainRounds:
             outside,
         ]
 
-    def _mean(self, center: Sequence[float], radius: float, share: Fraction) -> ShareRandomizer:
+    def _mean(self, center: Sequence[float], radius: float, share: Fraction) -> FragmentRandomizer:
         ball = around(np.array(center), radius, np.array(self.schedule.lengths))
-        return ShareRandomizer.of_domain(
-            ball, self._part(share), honest=self.honest, users=self.schedule.n, weights=self.weights
-        )
+        return self._ask(DomainEncoding(ball, weights=self.weights), share)
 
     def _shell(
         self, center: tuple[float, ...], inner: float, outer: float, share: Fraction
-    ) -> ShareRandomizer:
-        look, allowance = Radius(center, self.weights), self._part(share)
-        return ShareRandomizer.of_shell(
-            look, inner, outer, allowance, honest=self.honest, users=self.schedule.n
-        )
+    ) -> FragmentRandomizer:
+        return self._ask(ShellEncoding.between(Radius(center, self.weights), inner, outer), share)
 
     def _counts(
         self, center: tuple[float, ...], cuts: Sequence[float], share: Fraction
-    ) -> ShareRandomizer:
-        look, allowance = Radius(center, self.weights), self._part(share)
-        return ShareRandomizer.of_cuts(
-            look, cuts, allowance, honest=self.honest, users=self.schedule.n
-        )
+    ) -> FragmentRandomizer:
+        return self._ask(CutEncoding(Radius(center, self.weights), tuple(cuts)), share)
 
-    def _part(self, share: Fraction) -> Allowance:
-        return Allowance(self.schedule.promise).part(share)
+    def _ask(self, encoding: Encoding, share: Fraction) -> FragmentRandomizer:
+        allowance = Allowance(self.schedule.promise).part(share)
+        return FragmentRandomizer.of(encoding, allowance, honest=self.honest, users=self.schedule.n)

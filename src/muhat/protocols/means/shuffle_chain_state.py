@@ -11,15 +11,15 @@ All of it is public: functions of what earlier rounds have told.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats
-from muhat.errors import InvalidInput
+from muhat._plain import Plain
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.means.shuffle_chain_schedule import MANY_DIM, MOST_NEAR, ShuffleChainSchedule
 
@@ -56,7 +56,7 @@ REACH, EIGHTY = 2.326, 0.842
 
 
 @dataclass(frozen=True)
-class ChainState:
+class ChainState(Plain):
     """What the next round is about.
 
     Attributes:
@@ -100,20 +100,6 @@ class ChainState:
     def is_first(self) -> bool:
         """Whether nothing is known yet."""
         return self.low == 0 and self.stage == "near"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The state as plain data."""
-        found = asdict(self)
-        return {**found, "center": list(self.center), "aside": _listed(self.aside)}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """What `to_dict` wrote."""
-        try:
-            aside = None if fields["aside"] is None else tuple(fields["aside"])
-            return cls(**{**fields, "center": tuple(fields["center"]), "aside": aside})
-        except (TypeError, KeyError):
-            raise InvalidInput("what a round has learnt is not well described.") from None
 
 
 def after_near(
@@ -234,7 +220,3 @@ def _within(counts: CutCounts, radius: float) -> float:
     """How many people seem to have at most this distance, which is one of the cuts."""
     place = min(int(np.searchsorted(counts.cuts, radius)), len(counts.cuts) - 1)
     return float(counts.monotone[place])
-
-
-def _listed(values: tuple[float, ...] | None) -> list[float] | None:
-    return None if values is None else list(values)

@@ -5,7 +5,7 @@ is (ε, δ)-private, up to a 128th of δ that is for the mixing, a round with th
 
     μ_w² = w·μ²                  for normal noise, which adds up in squares,
     ε_w with pure_mu(ε_w) = μ_w  for pure noise, as every ε-private mechanism is μ-Gaussian private,
-    η_w = w·(δ/128)/(1 + e^ε)    for what mixed shares tell beyond the sums,
+    η_w = w·(δ/128)/(1 + e^ε)    for what mixed fragments tell beyond the sums,
     τ_w = w·ε·2^-30              for what discrete noise lacks to be normal (a factor of e^{±τ}).
 
 With Σ w ≤ 1 all rounds together are (ε, δ)-private, also if a round is chosen by what others have
@@ -26,7 +26,7 @@ from muhat.privacy import GDP, ApproxDP, as_typed, gaussian_mu, pure_within, wit
 from muhat.privacy.rounding import float_at_most
 
 MIXING = Fraction(1, 128)
-"""The part of δ that mixing may spend: each further share of a number needs far less."""
+"""The part of δ that mixing may spend: each further fragment of a number needs far less."""
 
 CLOSENESS = Fraction(1, 1 << 30)
 """The part of ε that the difference between discrete and normal noise may spend."""
@@ -49,7 +49,7 @@ class Allowance:
 
     def __post_init__(self) -> None:
         if with_delta(self.promise) is None:
-            raise InvalidInput("mixed shares need ApproxDP: some δ is spent on the mixing.")
+            raise InvalidInput("mixed fragments need ApproxDP: some δ is spent on the mixing.")
         if self.promise.epsilon > LARGEST_EPSILON:
             raise InvalidInput(
                 f"must be at most {LARGEST_EPSILON:g}: more is no promise", parameter="epsilon"
@@ -86,7 +86,7 @@ class Allowance:
         return self.share * as_typed(self.promise.epsilon) * CLOSENESS
 
     def distance(self, law: str) -> float:
-        """How much mixed shares may tell beyond the sums, in total variation, rounded down."""
+        """How much mixed fragments may tell beyond the sums, in total variation, rounded down."""
         part = Fraction(1) if self.is_whole and law == "laplace" else self.share * MIXING
         least, _ = falling_exponential(as_typed(self.promise.epsilon), 256)
         return float_at_most(part * as_typed(self.promise.delta) * least / (1 + least))

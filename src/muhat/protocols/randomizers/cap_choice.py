@@ -7,7 +7,7 @@ rational should be. The vector sent has the mean γ·y,
     γ = (g − 1)/Z·E[the sum of the k largest inner products],
 
 so that v/γ estimates y without bias and with the variance 1/γ² − 1. As M grows with k/M the
-share of the best cap, γ tends to the largest possible one. docs/proofs/local.md.
+part of the best cap, γ tends to the largest possible one. docs/proofs/local.md.
 """
 
 from __future__ import annotations
@@ -115,24 +115,24 @@ def best_cap(dim: int, epsilon: float) -> tuple[Codebook, int]:
     if dim == 1:
         return Codebook(dim=1, size=2), 1
     most = min(LARGEST_SIZE, max(LEAST_SIZE, MOST_NUMBERS // dim))
-    share = cap_share(dim, min(largest_shrinkage(dim, epsilon), 1 - 1e-12))
+    part = cap_share(dim, min(largest_shrinkage(dim, epsilon), 1 - 1e-12))
     size = POLYGON if dim == 2 else LEAST_SIZE
     while True:
         codebook = Codebook(dim=dim, size=size)
-        cap = _best_count(codebook, share, epsilon)
+        cap = _best_count(codebook, part, epsilon)
         if 2 * size > most or excess_variance(codebook, cap, epsilon) <= ENOUGH:
             return codebook, cap
         size *= 2
 
 
-def _best_count(codebook: Codebook, share: float, epsilon: float) -> int:
-    """Uphill from the share of the best cap; γ rises and then falls with k."""
+def _best_count(codebook: Codebook, part: float, epsilon: float) -> int:
+    """Uphill from the part of the best cap; γ rises and then falls with k."""
     half = codebook.size // 2
 
     def shrinkage(count: int) -> float:
         return moments(codebook, count, epsilon).shrinkage if 1 <= count <= half else 0.0
 
-    count = min(max(round(share * codebook.size), 1), half)
+    count = min(max(round(part * codebook.size), 1), half)
     value = shrinkage(count)
     for step in (-1, 1):
         while (next_value := shrinkage(count + step)) > value:

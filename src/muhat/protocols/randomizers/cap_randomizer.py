@@ -10,7 +10,7 @@ its direction was rounded. So a message is exactly ln(g)-private, g ≤ e^ε. do
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -20,25 +20,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats, Integers
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.law import LAWS
+from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import PureDP
+from muhat.privacy import Privacy, PureDP
+from muhat.privacy.amplification import amplified
 from muhat.protocols.encodings.ball_map import BallMap
+from muhat.protocols.encodings.nonces import NONCE_BYTES
 from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
-from muhat.protocols.randomizers.codebook import Codebook, Indices
-from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+from muhat.protocols.randomizers.codebook import Codebook
+from muhat.protocols.randomizers.drawing import uniform_numbers
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, PrivateAlone, Received
+
+SURE = 1.645
+"""Standard errors of S that are added to it: one in twenty samples has more."""
 
 _COIN_BITS = 53
 _CHUNK_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CapRandomizer:
+class CapRandomizer(PrivateAlone, MeanRandomizer):
     """Which records, which promise, and the public vectors of a message.
 
     Attributes:
@@ -58,7 +64,6 @@ class CapRandomizer:
     cap: int
 
     kind: ClassVar[str] = "cap"
-    messages: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", PureDP(epsilon=self.epsilon).epsilon)
@@ -104,6 +109,15 @@ class CapRandomizer:
         """ε-differential privacy, exactly."""
         return PureDP(epsilon=self.epsilon)
 
+    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
+        """More than one message alone, by hiding in the crowd. docs/proofs/amplification.md."""
+        if not promise.spends_delta:
+            return self.keeps(promise)
+        assert promise.point is not None
+        epsilon, delta = promise.point
+        part = Fraction(self.cap, self.codebook.size)
+        return amplified(self.epsilon, users, delta, share=part).epsilon <= epsilon
+
     @cached_property
     def moments(self) -> CapMoments:
         """γ, and the second moment of a message along its record."""
@@ -122,9 +136,9 @@ class CapRandomizer:
         """
         count = self._checked(records, nonces)
         heeds, directions = self._points(records)
-        ranks = _uniform(self.cap, count, words)
+        ranks = uniform_numbers(self.cap, count, words)
         favoured = self.codebook.picked(directions, nonces, self.cap, ranks)
-        anyone = _uniform(self.codebook.size, count, words)
+        anyone = uniform_numbers(self.codebook.size, count, words)
         coin = words(count) >> np.uint64(WORD_BITS - _COIN_BITS)
         heeded = coins(self.favour, count, words) & (coin < heeds)
         indices = np.where(heeded, favoured, anyone).astype(f"<u{self.payload_bytes}")
@@ -185,6 +199,28 @@ class CapRandomizer:
         across = base - excess / (self.map.rank - 1) if self.map.rank > 1 else base
         return max(min(base, base + excess - 1, across), 0.0) * self.moments.shrinkage**2
 
+    def shown_error(self, received: Received) -> Floats | None:
+        """√(S/n), S raised by 1.645 of its standard errors: see `MeanRandomizer`.
+
+        With z the estimates, S = Σ(z − z̄)²/(n − 1); it is never below the least variance of one.
+        docs/proofs/local.md.
+        """
+        n = received.users
+        if n < 2:
+            return None
+        sums = np.zeros((4, self.domain.dim))
+        for estimates in self.estimates(received.nonces, received.payloads):
+            power = np.ones_like(estimates)
+            for total in sums:
+                power = power * estimates
+                total += power.sum(axis=0)
+        mean, second, third, fourth = sums / n
+        spread = np.maximum(second - mean**2, 0.0) * n / (n - 1)
+        tail = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
+        error = np.sqrt(np.maximum(tail - spread**2, 0.0) / n)
+        variances = np.maximum(spread + SURE * error, self.least_variance)
+        return np.asarray(np.sqrt(variances / n) * self.longest)
+
     @cached_property
     def _lengths(self) -> Floats:
         """Of the rows of the axes; 1 where the domain has no width."""
@@ -195,10 +231,6 @@ class CapRandomizer:
         units = np.where(units > 0, units, 1.0)
         lengths = units * np.linalg.norm(axes / units[:, None], axis=1)
         return np.where(lengths > 0, lengths, 1.0)
-
-    def covariance(self, n: int) -> Floats:
-        """That of `spread(n)`: see `MeanRandomizer`."""
-        return self.spread(n).covariance
 
     def spread(self, n: int) -> Spread:
         """A bound in every direction on the covariance of the mean.
@@ -230,6 +262,7 @@ class CapRandomizer:
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`."""
         return {
+            "kind": self.kind,
             **self.map.to_dict(),
             "epsilon": self.epsilon,
             "codebook": self.codebook.kind,
@@ -238,7 +271,7 @@ class CapRandomizer:
         }
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The randomizer described; InvalidInput if it is not well described."""
         try:
             ball = BallMap.from_dict(fields)
@@ -289,17 +322,6 @@ class CapRandomizer:
         return np.minimum(steps, np.uint64(1 << _COIN_BITS)), directions
 
 
-def _indices(payloads: Bytes, width: int) -> Indices:
+def _indices(payloads: Bytes, width: int) -> Integers:
     numbers = np.ascontiguousarray(payloads, np.uint8).view(f"<u{width}")
     return numbers.reshape(len(payloads)).astype(np.int64)
-
-
-def _uniform(bound: int, size: int, words: Words) -> Indices:
-    """Independent whole numbers below the bound, each as likely as the other."""
-    if bound == 1:
-        return np.zeros(size, np.int64)
-    unused = np.uint64(WORD_BITS - (bound - 1).bit_length())
-    found = words(size) >> unused
-    while len(again := np.flatnonzero(found >= bound)):
-        found[again] = words(len(again)) >> unused
-    return found.astype(np.int64)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+from muhat.protocols.encodings.nonces import NONCE_BYTES
 
 LARGEST_SIZE = 1 << 16
 """Two bytes tell so many vectors apart."""

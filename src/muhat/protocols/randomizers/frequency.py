@@ -27,16 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
+from muhat._arrays import Bytes, Integers
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import coins
 from muhat.noise.enclosures import falling_exponential
-from muhat.noise.entropy import WORD_BITS, Words, system_words
+from muhat.noise.entropy import Words, system_words
 from muhat.privacy import as_typed
+from muhat.protocols.encodings.range_levels import MOST_BITS
+from muhat.protocols.randomizers.drawing import uniform_numbers
 
-Bytes = NDArray[np.uint8]
-Buckets = NDArray[np.int64]
-
-MOST_BITS = 8
 MOST_ANSWERS = 256
 """An answer is one byte."""
 
@@ -142,7 +141,7 @@ class SubsetResponse:
         return 1 / ((self.buckets - 1) * self.information)
 
     @cached_property
-    def sets(self) -> NDArray[np.int64]:
+    def sets(self) -> Integers:
         """The buckets of every answer, of shape (answers, chosen)."""
         return np.array(list(itertools.combinations(range(self.buckets), self.chosen)))
 
@@ -159,7 +158,7 @@ class SubsetResponse:
             return self.keep / math.comb(g - 1, k - 1)
         return (1 - self.keep) / math.comb(g - 1, k)
 
-    def respond(self, buckets: Buckets, words: Words = system_words) -> Bytes:
+    def respond(self, buckets: Integers, words: Words = system_words) -> Bytes:
         """An answer for each bucket, of shape (rows,), exactly distributed.
 
         As many words are asked for whatever the buckets are.
@@ -168,8 +167,8 @@ class SubsetResponse:
         # Sets that hold bucket 0 come first, and v ⊕ (a set with bucket 0) is one with bucket v.
         holding = math.comb(self.buckets - 1, self.chosen - 1)
         kept = coins(self.keep, rows, words)
-        inside = _uniform(holding, rows, words)
-        outside = holding + _uniform(self.answers - holding, rows, words)
+        inside = uniform_numbers(holding, rows, words)
+        outside = holding + uniform_numbers(self.answers - holding, rows, words)
         return np.asarray(self._moved[buckets, np.where(kept, inside, outside)])
 
     @cached_property
@@ -179,14 +178,3 @@ class SubsetResponse:
         digits = self.buckets ** np.arange(self.chosen)[::-1]
         # Numbers in base g keep the lexicographic order.
         return np.searchsorted(self.sets @ digits, moved @ digits).astype(np.uint8)
-
-
-def _uniform(bound: int, rows: int, words: Words) -> NDArray[np.int64]:
-    """Independent uniform whole numbers below the bound, by rejection."""
-    if bound == 1:
-        return np.zeros(rows, np.int64)
-    unused = np.uint64(WORD_BITS - (bound - 1).bit_length())
-    found = (words(rows) >> unused).astype(np.int64)
-    while len(again := np.flatnonzero(found >= bound)):
-        found[again] = (words(len(again)) >> unused).astype(np.int64)
-    return found

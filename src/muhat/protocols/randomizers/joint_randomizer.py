@@ -1,34 +1,32 @@
 """Several things asked of everybody in one round, each for its share of the promise.
 
-Every part has shares and noise of its own, and is mixed on its own; a device sends all parts in
+Every part has fragments and noise of its own, and is mixed on its own; a device sends all parts in
 one message. Parts compose as rounds do: their shares of the promise add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import ApproxDP
-from muhat.protocols.randomizers.randomizer import Bytes
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer, Mixed
 
 MOST_PARTS = 8
 
 
 @dataclass(frozen=True)
-class JointRandomizer:
-    """Sums of mixed shares, a few of them at once."""
+class JointRandomizer(Mixed):
+    """Sums of mixed fragments, a few of them at once."""
 
-    parts: tuple[ShareRandomizer, ...]
+    parts: tuple[FragmentRandomizer, ...]
 
     kind: ClassVar[str] = "joint"
 
@@ -39,11 +37,6 @@ class JointRandomizer:
             raise InvalidInput("all parts of a round must be about records of the same dimension.")
         if len({part.privacy for part in self.parts}) > 1 or self.share > 1:
             raise InvalidInput("the parts of a round must share one promise.")
-
-    @property
-    def share(self) -> Fraction:
-        """The part of the promise that the round takes."""
-        return sum((part.noise.allowance.share for part in self.parts), Fraction(0))
 
     @property
     def record_dim(self) -> int:
@@ -57,16 +50,16 @@ class JointRandomizer:
 
     @property
     def messages(self) -> int:
-        """The shares of all parts."""
+        """The fragments of all parts."""
         return sum(part.messages for part in self.parts)
 
     @property
     def privacy(self) -> ApproxDP:
-        """What mixed messages promise, together with other rounds: see `ShareRandomizer`."""
+        """What mixed messages promise, together with other rounds: see `FragmentRandomizer`."""
         return self.parts[0].privacy
 
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
-        """The shares of every part: see `Randomizer`."""
+        """The fragments of every part: see `Randomizer`."""
         return np.concatenate(
             [part.randomize(records, nonces, words) for part in self.parts], axis=1
         )
@@ -76,7 +69,7 @@ class JointRandomizer:
         found = [part.valid(payload) for part, payload in self.split(payloads)]
         return np.asarray(np.logical_and.reduce(found))
 
-    def split(self, payloads: Bytes) -> Iterator[tuple[ShareRandomizer, Bytes]]:
+    def split(self, payloads: Bytes) -> Iterator[tuple[FragmentRandomizer, Bytes]]:
         """Every part with its payloads."""
         start = 0
         for part in self.parts:
@@ -85,17 +78,14 @@ class JointRandomizer:
             start = end
 
     def to_dict(self) -> dict[str, Any]:
-        """The description: see `Randomizer`."""
-        return {"parts": [part.to_dict() for part in self.parts]}
+        """The description: see `Randomizer`. All parts are of one kind, which is not repeated."""
+        parts = [part.to_dict() for part in self.parts]
+        for part in parts:
+            del part["kind"]
+        return {"kind": self.kind, "parts": parts}
 
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The randomizer described; InvalidInput if it does not keep its promise."""
-        return cls(tuple(ShareRandomizer.from_dict(part) for part in fields["parts"]))
-
-
-def shared_parts(randomizer: object) -> tuple[ShareRandomizer, ...]:
-    """The sums of mixed shares that a randomizer is made of; none if it is another one."""
-    if isinstance(randomizer, JointRandomizer):
-        return randomizer.parts
-    return (randomizer,) if isinstance(randomizer, ShareRandomizer) else ()
+        parts = ({**part, "kind": FragmentRandomizer.kind} for part in fields["parts"])
+        return cls(tuple(FragmentRandomizer.from_dict(part) for part in parts))

@@ -1,51 +1,89 @@
 """What one person's device does with a record, as everybody sees it.
 
 A randomizer is public: it can be written down in JSON and made again from it. It turns a record,
-any record, into a payload of a fixed number of bytes, and keeps its promise about that record
-alone, whatever everybody else does. What the payloads of many people tell together is for the
-estimators that use it.
+any record, into a payload of a fixed number of bytes, and says itself what its messages keep: each
+as it stands (`PrivateAlone`), or all of them when they are mixed. What the payloads of many people
+tell together is for the estimators that use it.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat._arrays import Floats
+from muhat._arrays import Bytes, Floats
+from muhat._plain import Plain
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.spread import Spread
-from muhat.privacy import Privacy
-
-Bytes = NDArray[np.uint8]
-
-NONCE_BYTES = 16
-"""Random bytes of a message that tell it from all others and say nothing about the record."""
+from muhat.privacy import Privacy, pure_within
+from muhat.protocols.randomizers.drawing import random_order
 
 
-class Randomizer(Protocol):
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload)."""
+
+    nonces: Bytes
+    payloads: Bytes
+
+    @property
+    def users(self) -> int:
+        """How many people have answered."""
+        return len(self.nonces)
+
+
+class Randomizer(Plain, ABC, tag="kind"):
     """A frozen dataclass that validates itself; everything in it is public."""
 
     kind: ClassVar[str]
     """What JSON calls it."""
 
+    if TYPE_CHECKING:  # a field of some
+
+        @property
+        def privacy(self) -> Privacy:
+            """What a message promises about its record, against any other record in its place."""
+
     @property
+    @abstractmethod
     def record_dim(self) -> int:
         """The number of coordinates of a record."""
 
     @property
+    @abstractmethod
     def payload_bytes(self) -> int:
         """How long a payload is."""
 
     @property
+    @abstractmethod
     def messages(self) -> int:
-        """How many messages a payload is for the server: 1, or its shares if they are mixed."""
+        """How many messages a payload is for the server: 1, or its fragments if they are mixed."""
 
     @property
-    def privacy(self) -> Privacy:
-        """What a message promises about its record, against any other record in its place."""
+    @abstractmethod
+    def share(self) -> Fraction:
+        """The part that a round takes of a promise over all rounds."""
 
+    @abstractmethod
+    def keeps(self, promise: Privacy) -> bool:
+        """Whether a message by itself keeps the promise."""
+
+    @abstractmethod
+    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
+        """Whether the mixed messages of so many honest users do, together with other rounds."""
+
+    @abstractmethod
+    def mixed(
+        self, nonces: Bytes, payloads: Bytes, words: Words = system_words
+    ) -> tuple[Bytes, Bytes]:
+        """The messages in random order, as a shuffler hands them on: nonces and payloads."""
+
+    @abstractmethod
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """The payloads of these records, one a person.
 
@@ -59,23 +97,42 @@ class Randomizer(Protocol):
             Shape (rows, payload_bytes).
         """
 
+    @abstractmethod
     def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Which payloads, shape (rows, payload_bytes), this randomizer could have made."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description, without its kind."""
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The randomizer described; InvalidInput if it is not well described."""
+class PrivateAlone(Randomizer):
+    """One whose every message keeps `privacy` as it stands, whatever everybody else does."""
+
+    messages: ClassVar[int] = 1
+    share: ClassVar[Fraction] = Fraction(1)
+
+    def keeps(self, promise: Privacy) -> bool:
+        """The same promise, or one that its ε implies: see `Randomizer`."""
+        epsilon = self.privacy.implied_epsilon
+        return self.privacy == promise or (epsilon is not None and epsilon <= pure_within(promise))
+
+    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
+        """What each of them keeps: see `Randomizer`."""
+        return self.keeps(promise)
+
+    def mixed(
+        self, nonces: Bytes, payloads: Bytes, words: Words = system_words
+    ) -> tuple[Bytes, Bytes]:
+        """Whole messages, each with its nonce, which is public: see `Randomizer`."""
+        order = random_order(len(nonces), words)
+        return nonces[order], payloads[order]
 
 
-class MeanRandomizer(Randomizer, Protocol):
+class MeanRandomizer(Randomizer):
     """A randomizer whose messages, together, estimate the mean of the records without bias."""
 
+    @abstractmethod
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The estimate from valid messages, of shape (record_dim,)."""
 
+    @abstractmethod
     def spread(self, n: int) -> Spread:
         """A bound on the noise of the mean of n messages, known in advance; treated as normal.
 
@@ -85,6 +142,15 @@ class MeanRandomizer(Randomizer, Protocol):
 
     def covariance(self, n: int) -> Floats:
         """That of `spread(n)`, of shape (d, d)."""
+        return self.spread(n).covariance
 
     def expected_error(self, n: int) -> float:
-        """The square root of the trace of `covariance(n)`: at most this root mean square error."""
+        """At most this root mean square ℓ₂ error of the mean of n messages."""
+        return float(np.linalg.norm(self.spread(n).standard_error))
+
+    def shown_error(self, received: Received) -> Floats | None:
+        """The standard error of the mean as the messages show it by their own spread, (d,).
+
+        None where nothing is known but `spread`.
+        """
+        return None

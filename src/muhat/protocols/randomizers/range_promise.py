@@ -10,7 +10,7 @@ response that is carried out with probability τ only, which is
                            R(z) = (sinh z·cosh z − z)/(z·cosh z − sinh z) ≥ 2,
 
 and a smaller τ may be counted as the least one that meets the condition, at most about 1/3 for
-small ε. One bit on h levels has τ = ½(1 + the share of level 1), so that ρ-zCDP allows almost
+small ε. One bit on h levels has τ = ½(1 + the chance of level 1), so that ρ-zCDP allows almost
 twice the ε² that ε·tanh(ε/2) ≤ ρ does: half the variance. docs/proofs/local-ranges.md.
 """
 

@@ -9,34 +9,43 @@ exactly ε-DP about the bucket. docs/proofs/local-ranges.md.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat import privacy
-from muhat._arrays import Floats, Integers
-from muhat.data.grids import GeometricGrid, UniformGrid
+from muhat._arrays import Bytes, Floats, Integers
+from muhat._plain import Key
+from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import Privacy
-from muhat.protocols.encodings.range_cells import Look, drawn_numbers, read_look
+from muhat.protocols.encodings.range_cells import RangeLook, drawn_numbers
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.randomizers.frequency import SubsetResponse
-from muhat.protocols.randomizers.randomizer import Bytes
+from muhat.protocols.randomizers.randomizer import PrivateAlone
 from muhat.protocols.randomizers.range_promise import kept
 from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid
-
-if TYPE_CHECKING:
-    from muhat.protocols.estimators.range_counts import RangeCounts
 
 MOST_NODES = 1 << 26
 
 
 @dataclass(frozen=True)
-class RangeRandomizer:
+class RangeRandomizer(
+    PrivateAlone,
+    keys=(
+        "look",
+        "grid",
+        "privacy",
+        "mix",
+        Key("chosen", "response.chosen"),
+        Key("epsilon", "response.epsilon"),
+    ),
+):
     """Answers about the cells of `grid` that the numbers `look` of a record lie in.
 
     Numbers beyond the grid go to its ends; a missing coordinate goes to the middle cell, or counts
@@ -44,25 +53,18 @@ class RangeRandomizer:
     least error.
     """
 
-    look: Look
+    look: RangeLook
     grid: AnyGrid
     privacy: Privacy
     mix: LevelMix
     response: SubsetResponse
 
     kind: ClassVar[str] = "ranges"
-    messages: ClassVar[int] = 1
     payload_bytes: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.grid, GeometricGrid) and not isinstance(self.grid, RelativeGrid):
-            object.__setattr__(
-                self,
-                "grid",
-                RelativeGrid(self.grid.smallest, self.grid.largest, self.grid.ratio),
-            )
         if not isinstance(self.grid, UniformGrid | RelativeGrid):
-            raise InvalidInput("grid must be a UniformGrid or a GeometricGrid.")
+            raise InvalidInput("grid must be a UniformGrid or a RelativeGrid.")
         if self.look.numbers << self.tree.levels > MOST_NODES:
             raise InvalidInput(
                 f"{self.look.numbers} numbers on {self.grid.cells} cells are too many to estimate; "
@@ -104,36 +106,13 @@ class RangeRandomizer:
         """Sets that there are: see `Randomizer`."""
         return np.asarray((payloads < self.response.answers).all(axis=1))
 
-    def estimate(self, nonces: Bytes, payloads: Bytes) -> RangeCounts:
-        """What valid messages tell about the only number that was looked at."""
-        if self.look.numbers != 1:
-            raise InvalidInput(f"{self.look.numbers} numbers were looked at; use estimates().")
-        return self.estimates(nonces, payloads)[0]
-
-    def estimates(self, nonces: Bytes, payloads: Bytes) -> tuple[RangeCounts, ...]:
-        """What valid messages tell about each of the numbers that were looked at."""
-        from muhat.protocols.estimators.range_counts import range_counts
-
-        return range_counts(self, nonces, payloads)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description: see `Randomizer`."""
-        return {
-            "look": self.look.to_dict(),
-            "grid": self.grid.to_dict(),
-            "privacy": privacy.to_dict(self.privacy),
-            "mix": self.mix.to_dict(),
-            "chosen": self.response.chosen,
-            "epsilon": self.response.epsilon,
-        }
-
     @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The randomizer described."""
         try:
             mix = LevelMix.from_dict(fields["mix"])
             return cls(
-                read_look(fields["look"]),
+                RangeLook.from_dict(fields["look"]),
                 read_grid(fields["grid"]),
                 privacy.from_dict(fields["privacy"]),
                 mix,

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from muhat._arrays import Floats
 from muhat.data.memory import real_number
 from muhat.errors import InvalidInput
-from muhat.protocols.roles.keeping import check_answered
-from muhat.protocols.roles.messages import fresh_nonces, pack
+from muhat.protocols.encodings.nonces import fresh_nonces
+from muhat.protocols.roles.messages import pack
 
 if TYPE_CHECKING:
     from muhat.privacy import Privacy
-    from muhat.protocols.protocol import Protocol
+    from muhat.protocols.roles.protocol import Protocol
 
 MOST_VALUES = 1 << 20
 """Numbers randomised together: memory stays small however many records there are."""
@@ -35,7 +35,7 @@ class Client:
     """A device's side of one round, after the rounds of the same protocol it has answered."""
 
     def __init__(self, protocol: Protocol, answered: Iterable[Protocol] = ()) -> None:
-        check_answered(protocol, answered)
+        protocol.estimator.model.check_answered(protocol, answered)
         self.protocol = protocol
 
     @property

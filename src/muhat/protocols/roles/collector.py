@@ -16,30 +16,19 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
+from muhat._arrays import Bytes
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.roles.messages import Rejection, batches
 
 if TYPE_CHECKING:
-    from muhat.protocols.protocol import Protocol
+    from muhat.protocols.roles.protocol import Protocol
 
 _DIGEST_BYTES = 32
 _COUNTS = f"<Q{len(Rejection)}Q"
 _FIXED_BYTES = _DIGEST_BYTES + struct.calcsize(_COUNTS)
 _MOST_COUNTED = (1 << 63) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class Received:
-    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload)."""
-
-    nonces: Bytes
-    payloads: Bytes
-
-    @property
-    def users(self) -> int:
-        """How many people have answered."""
-        return len(self.nonces)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ rejected one by one, with a reason, and never raises.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -21,7 +20,8 @@ from itertools import islice
 
 import numpy as np
 
-from muhat.protocols.randomizers.randomizer import NONCE_BYTES, Bytes
+from muhat._arrays import Bytes
+from muhat.protocols.encodings.nonces import NONCE_BYTES
 
 MAGIC = b"MH"
 VERSION = 1
@@ -53,11 +53,6 @@ class Rejection(StrEnum):
 def label(round_number: int, digest: bytes) -> bytes:
     """The first bytes of every message of a round."""
     return MAGIC + bytes([VERSION, round_number]) + digest[:8]
-
-
-def fresh_nonces(rows: int) -> Bytes:
-    """Nonces for new messages, of shape (rows, 16)."""
-    return np.frombuffer(os.urandom(rows * NONCE_BYTES), np.uint8).reshape(rows, NONCE_BYTES)
 
 
 def pack(start: bytes, nonces: Bytes, payloads: Bytes) -> list[bytes]:

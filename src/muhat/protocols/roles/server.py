@@ -11,11 +11,8 @@ from muhat.errors import InvalidInput, MuhatError
 from muhat.protocols.roles.collector import Collector
 
 if TYPE_CHECKING:
-    from muhat.protocols.estimators.quantile_result import CountedQuantiles
-    from muhat.protocols.estimators.ranges_result import CountedRanges
-    from muhat.protocols.protocol import Protocol
+    from muhat.protocols.roles.protocol import Protocol
     from muhat.release.release import Release
-
 
 _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AssertionError)
 """What may become of a description that makes up what earlier rounds have learnt."""
@@ -26,7 +23,7 @@ class Server(Collector):
 
     _state_begins = b"MHSERVER1"
 
-    def finish(self) -> Protocol | Release | CountedQuantiles | CountedRanges:
+    def finish(self) -> Protocol | Release:
         """Close the round: the next round's description, or the result.
 
         Below the stated minimum of users there is neither.

@@ -1,7 +1,7 @@
 """What stands between devices and server in the shuffle model, and is trusted to mix.
 
 A shuffler takes people's messages, each once, and hands all of them on in random order, once. Of
-shares it mixes each number's apart; a message of one piece keeps its nonce, which is public. It
+fragments it mixes each number's apart; a message of one piece keeps its nonce, which is public. It
 must not work together with the server, and it sees what people send: seal messages for the server
 if it may not (threats.md).
 """
@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from muhat._arrays import Bytes
 from muhat.errors import InvalidInput
-from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
-from muhat.protocols.randomizers.randomizer import Bytes
-from muhat.protocols.randomizers.share_randomizer import ShareRandomizer
-from muhat.protocols.roles.collector import Collector, Received
-from muhat.protocols.roles.messages import Rejection, fresh_nonces, pack
-from muhat.protocols.roles.mixing import mixed_payloads, random_order
+from muhat.protocols.randomizers.randomizer import Received
+from muhat.protocols.roles.collector import Collector
+from muhat.protocols.roles.messages import Rejection, pack
 
 
 class Shuffler(Collector):
@@ -41,11 +39,7 @@ class Shuffler(Collector):
         self._closed = True
         self._nonces.clear()
         self._payloads.clear()
-        if isinstance(randomizer, ShareRandomizer | JointRandomizer):
-            payloads = mixed_payloads(held.payloads, randomizer)
-            return pack(self.protocol.label, fresh_nonces(held.users), payloads)
-        order = random_order(held.users)
-        return pack(self.protocol.label, held.nonces[order], held.payloads[order])
+        return pack(self.protocol.label, *randomizer.mixed(held.nonces, held.payloads))
 
     def received(self) -> Received:
         """The messages, ordered by nonce, as long as they were not handed on."""

@@ -17,10 +17,8 @@ from muhat.data.gathered import gathered
 from muhat.data.progress import Progress
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
-from muhat.protocols.estimators.quantile_result import CountedQuantiles
-from muhat.protocols.estimators.ranges_result import CountedRanges
-from muhat.protocols.protocol import Protocol
 from muhat.protocols.roles.client import Client
+from muhat.protocols.roles.protocol import Protocol
 from muhat.release.release import Release
 
 PEOPLE_AT_ONCE = 1 << 13
@@ -32,7 +30,7 @@ def simulate(
     columns: Sequence[str] | Sequence[int] | None = None,
     *,
     watch: Callable[[Protocol], None] | None = None,
-) -> Release | CountedQuantiles | CountedRanges:
+) -> Release:
     """Run the protocol with one device a record, to the end.
 
     `watch` is shown the description of every round before it starts. In the local model everybody
@@ -54,18 +52,18 @@ def simulate(
         result = _round(protocol, people, group, answered)
         if not isinstance(result, Protocol):
             return result
-        if protocol.model == "local":
-            asked += len(group)
-        else:
+        if protocol.estimator.model.is_mixed:
             answered.append(protocol)
+        else:
+            asked += len(group)
         protocol = result
 
 
 def _round(
     protocol: Protocol, people: Floats, group: Any, answered: list[Protocol]
-) -> Protocol | Release | CountedQuantiles | CountedRanges:
+) -> Protocol | Release:
     client, server = protocol.client(answered), protocol.server()
-    shuffler = protocol.shuffler() if protocol.model == "shuffle" else None
+    shuffler = protocol.shuffler() if protocol.estimator.model.is_mixed else None
     with Progress(len(group)) as progress:
         for part in _parts(len(group)):
             (shuffler or server).take(client.randomize_many(people[group[part]]))

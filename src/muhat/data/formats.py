@@ -1,0 +1,13 @@
+"""The kinds of files that are read."""
+
+from __future__ import annotations
+
+from muhat.data.csv_file import CSV
+from muhat.data.ipc import IPC
+from muhat.data.json_lines import JSON_LINES
+from muhat.data.parquet import PARQUET
+
+FORMATS = (CSV, JSON_LINES, PARQUET, IPC)
+
+KINDS = ".csv, .tsv or .jsonl (compressed: .csv.gz, .csv.bz2, .csv.zst), .parquet, .arrow, .feather"
+"""Them in words, for whoever named a file of another kind."""

@@ -1,0 +1,202 @@
+"""Records onto a box lattice: one coordinate at a time, one record at a time.
+
+Rounding is the magic add: with m = 1.5·2^(52+e), the float y + m has the spacing 2^e, so the
+addition itself rounds y to the grid, and the bits of the result minus the bits of m are q.
+docs/proofs/integers.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat._integers import round_half_even
+from muhat.records.columns import Column, Decimals, Integers, Mask, whole_records
+from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps, signed
+
+BITS = 45
+"""A record's integers are at most 2^45 in size, and at least 2^44 at the far end."""
+
+SQUARE_UNIT = 1 << BITS
+"""Squares of integers of 45 bits are rounded to multiples of this."""
+
+SQUARE_ERROR = 1
+"""s is nearer to q²/SQUARE_UNIT than this: ½ for rounding, 2^−8 for the product of two floats."""
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One coordinate of a box lattice, with the constants of its magic add."""
+
+    exponent: int
+    center: int
+    lower: int
+    upper: int
+    absent: int = 0
+
+    @cached_property
+    def scale_exponent(self) -> int:
+        """Powers of two that keep every constant a normal float; 0 unless bounds are extreme."""
+        return 0 if abs(self.exponent) <= 900 else min(max(-self.exponent, -1000), 1000)
+
+    @cached_property
+    def grid(self) -> float:
+        """The step after scaling."""
+        return math.ldexp(1.0, self.exponent + self.scale_exponent)
+
+    @cached_property
+    def magic(self) -> float:
+        """m: adding it rounds to the grid."""
+        return 1.5 * 2.0**52 * self.grid
+
+    @cached_property
+    def bits(self) -> int:
+        """The bits of m: what q = 0 looks like after the magic add."""
+        return int(np.float64(self.magic).view(np.int64))
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """m + lower·g and m + upper·g, both exact."""
+        return self.magic + self.lower * self.grid, self.magic + self.upper * self.grid
+
+    @cached_property
+    def shift(self) -> float | None:
+        """m − c if it is exact, so that one addition does all; else None."""
+        if abs(self.center) >= 1 << 51:
+            return None
+        return self.magic - self.center * self.grid
+
+    @cached_property
+    def scaled_center(self) -> float:
+        """The centre after scaling."""
+        return math.ldexp(float(self.center), self.exponent + self.scale_exponent)
+
+    @cached_property
+    def square_grid(self) -> float:
+        """The step of the squares of q·grid: 2^45·grid², or 2^45 where that is out of range."""
+        return SQUARE_UNIT * (1.0 if self.squares_alone else self.grid**2)
+
+    @property
+    def squares_alone(self) -> bool:
+        """Whether q itself is squared, because (q·grid)² might not be a normal float."""
+        return abs(self.exponent + self.scale_exponent) > 400
+
+    def square(self, rounded: NDArray[np.float64]) -> None:
+        """The magic sums of every value, in place, as those of the squares on their own grid."""
+        np.subtract(rounded, self.magic, out=rounded)
+        if self.squares_alone:
+            np.divide(rounded, self.grid, out=rounded)
+        np.multiply(rounded, rounded, out=rounded)
+        np.add(rounded, 1.5 * 2.0**52 * self.square_grid, out=rounded)
+
+    def add_magic(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+        """out = the clamped magic sum of every value; not-a-number stays itself."""
+        if self.scale_exponent:
+            values = np.multiply(values, 2.0**self.scale_exponent, out=out)
+        if self.shift is not None:
+            np.add(values, self.shift, out=out)
+        else:
+            # x − c is exact wherever the clamp does not decide, so this too rounds once.
+            np.subtract(values, self.scaled_center, out=out)
+            np.add(out, self.magic, out=out)
+        np.clip(out, *self.ends, out=out)
+
+
+class BoxKernel:
+    """Puts blocks of records on a box lattice; holds buffers, so one a thread.
+
+    If asked for, squares and numbers of recorded values come after the sums.
+    """
+
+    def __init__(
+        self, coordinates: Sequence[Coordinate], *, squares: bool = False, counts: bool = False
+    ) -> None:
+        self._coordinates = coordinates
+        self._squares, self._counts = squares, counts
+        self._buffer = np.empty(0)
+
+    @property
+    def absent(self) -> Steps | None:
+        """What a record adds of which nothing is there; None stands for zeros."""
+        places = [coordinate.absent for coordinate in self._coordinates]
+        if not any(places):
+            return None
+        squares = [
+            round_half_even(int(float(place) * float(place)), SQUARE_UNIT) for place in places
+        ] * self._squares
+        return np.array([*places, *squares, *[0] * len(places) * self._counts], np.int64)
+
+    def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
+        """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
+        present = whole_records(columns) if drop else None
+        totals, squares, counts = [], [], []
+        for coordinate, column in zip(self._coordinates, columns, strict=True):
+            words, offset, recorded = self._words(coordinate, column, present)
+            totals.append(_total(words, offset))
+            if self._squares:
+                squares.append(_total(*self._squared(coordinate, words, offset)))
+            if self._counts:
+                counts.append(recorded)
+        return [*totals, *squares, *counts], _counted(columns, present)
+
+    def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
+        """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
+        present = whole_records(columns) if drop else None
+        steps, squares, counts = [], [], []
+        for coordinate, column in zip(self._coordinates, columns, strict=True):
+            words, offset, _ = self._words(coordinate, column, present)
+            steps.append(words - offset)
+            if self._squares:
+                squared, start = self._squared(coordinate, words, offset)
+                squares.append(squared - start)
+            if self._counts:
+                counts.append(column.present().astype(np.int64))
+        return np.stack([*steps, *squares, *counts], axis=1)
+
+    def _words(
+        self, coordinate: Coordinate, column: Column, present: Mask | None
+    ) -> tuple[Steps, int, int]:
+        """Words and an offset, q = word − offset, valid until the next; values recorded."""
+        words, offset = self._encode(coordinate, column)
+        kept = column.present() if present is None else present
+        recorded = int(np.count_nonzero(kept))
+        if recorded < len(words):
+            words[~kept] = offset + coordinate.absent
+        return words, offset, recorded
+
+    def _encode(self, coordinate: Coordinate, column: Column) -> tuple[Steps, int]:
+        place = (coordinate.exponent, coordinate.center, coordinate.lower, coordinate.upper)
+        if isinstance(column, Decimals):
+            return decimal_steps(column, *place), 0
+        if isinstance(column, Integers) and coordinate.exponent <= COARSEST_EXACT:
+            return integer_steps(column, *place), 0
+        values = column.values.astype(np.float64, copy=False)
+        if len(self._buffer) < len(values):
+            self._buffer = np.empty(len(values))
+        rounded = self._buffer[: len(values)]
+        coordinate.add_magic(values, rounded)
+        return rounded.view(np.int64), coordinate.bits
+
+    @staticmethod
+    def _squared(coordinate: Coordinate, words: Steps, offset: int) -> tuple[Steps, int]:
+        """The squares as words and an offset, in the place of the words."""
+        rounded = words.view(np.float64)
+        if not offset:
+            # Whole numbers came without a magic add; as floats they are exact.
+            rounded = words.astype(np.float64) * coordinate.grid + coordinate.magic
+        coordinate.square(rounded)
+        magic = np.float64(1.5 * 2.0**52 * coordinate.square_grid)
+        return rounded.view(np.int64), int(magic.view(np.int64))
+
+
+def _total(words: Steps, offset: int) -> int:
+    return signed(int(np.add.reduce(words)) - len(words) * offset)
+
+
+def _counted(columns: Sequence[Column], present: Mask | None) -> int:
+    return len(columns[0].values) if present is None else int(np.count_nonzero(present))

@@ -1,0 +1,112 @@
+"""Ellipsoids around points, and around products, sums and images from those of their parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from muhat._arrays import Floats
+from muhat.ellipsoids.finite import around_differences, around_shifted
+from muhat.ellipsoids.result import (
+    CLOSED_FORM_ERROR,
+    SmallestEllipsoid,
+    from_finite,
+    norm,
+    with_factor,
+    with_scales,
+)
+from muhat.ellipsoids.verification import gamma
+
+SIZE = {"difference": 2.0, "shifted": 1.0}
+"""How much larger than K − c the body is, where K is symmetric about c."""
+
+
+def around_points(
+    points: Floats, body: str, p: float, weights: Floats, tol: float
+) -> SmallestEllipsoid:
+    """The solver's ellipsoid around the body of finitely many points, of shape (N, d)."""
+    if body == "difference":
+        return from_finite(around_differences(points.T, p, tol, weights=weights))
+    return from_finite(around_shifted(points.T, p, tol, weights=weights), shifted=True)
+
+
+def image_lengths(transform: Floats, weights: Floats) -> Floats:
+    """The weights of K's coordinates for which its ellipsoid is good around T·K."""
+    lengths = np.linalg.norm(weights[:, None] * transform, axis=0)
+    return np.asarray(np.maximum(lengths, lengths.max() * 1e-6))
+
+
+def around_image(
+    transform: Floats,
+    found: SmallestEllipsoid,
+    floor: float | None,
+    p: float,
+    weights: Floats,
+) -> SmallestEllipsoid:
+    """M = T·M_K·Tᵀ, from the ellipsoid around K; without a floor K is one itself, and M exact."""
+    root = found.root
+    factor = transform @ root
+    # Each entry of the product is off by at most γ|T||F|.
+    sizes = np.abs(transform) @ np.abs(root)
+    blur = gamma(len(root) + 4) * np.sqrt(np.sum(sizes**2, axis=1))
+    scales = np.sqrt(np.sum(factor**2, axis=1)) * (1 + gamma(factor.shape[1] + 4)) + blur
+    if floor is None:
+        least = np.maximum(scales - 2 * blur, 0.0)
+        floor = norm(weights * least, p) * found.floor / found.value
+        made = with_factor(
+            factor, floor, p, weights, contacts=len(factor), scales=scales, error=CLOSED_FORM_ERROR
+        )
+        return replace(made, is_exact=True)
+    shift = None if found.shift is None else transform @ found.shift
+    return replace(with_factor(factor, floor, p, weights, scales=scales), shift=shift)
+
+
+def shifts_of(centers: Sequence[Floats], parts: Sequence[SmallestEllipsoid]) -> list[Floats] | None:
+    """Where the ellipsoids of the parts are centred; None if all are at their own centre."""
+    if all(part.shift is None for part in parts):
+        return None
+    pairs = zip(centers, parts, strict=True)
+    return [center if part.shift is None else part.shift for center, part in pairs]
+
+
+def around_product(
+    parts: Sequence[SmallestEllipsoid], p: float, weights: Floats
+) -> SmallestEllipsoid:
+    """Blocks combine like the sides of a box: Γ = ‖(Γ_1, …, Γ_m)‖_{2p/(p+2)}."""
+    sizes = np.array([part.value for part in parts])
+    order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
+    power = 0.0 if math.isinf(p) else 2 / (p + 2)
+    floor = norm(np.array([part.floor for part in parts]), order)
+    stretch = np.zeros(len(parts))
+    if sizes.any():
+        relative = sizes / sizes.max()
+        total = math.sqrt(math.fsum((relative**order).tolist()))
+        stretch[sizes > 0] = total * relative[sizes > 0] ** (power - 1)
+    blocks = [part.scaled(t) for part, t in zip(parts, stretch, strict=True)]
+    scales = np.concatenate([block.scales for block in blocks])
+    error = CLOSED_FORM_ERROR
+    if all(block.factor is None for block in blocks):
+        return with_scales(scales, floor, p, weights, error=error)
+    from scipy.linalg import block_diag
+
+    factor = block_diag(*[block.root for block in blocks])
+    return with_factor(factor, floor, p, weights, scales=scales, error=error)
+
+
+def around_sum(
+    parts: Sequence[SmallestEllipsoid], floor: float, p: float, weights: Floats
+) -> SmallestEllipsoid:
+    """M = Σ M_i/s_i with s_i = Γ_i/ΣΓ contains the sum, by Cauchy–Schwarz: Γ ≤ ΣΓ_i."""
+    total = math.fsum(part.value for part in parts)
+    grown = [part.scaled(math.sqrt(total / part.value)) for part in parts if part.value > 0]
+    if not grown:
+        return parts[0]
+    scales = np.sqrt(np.sum([part.scales**2 for part in grown], axis=0))
+    error = CLOSED_FORM_ERROR
+    if all(part.factor is None for part in grown):
+        return with_scales(scales, floor, p, weights, error=error)
+    factor = np.hstack([part.root for part in grown])
+    return with_factor(factor, floor, p, weights, scales=scales, error=error)

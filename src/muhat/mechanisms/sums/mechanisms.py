@@ -1,0 +1,22 @@
+"""The mechanisms for sums of bounded records, listed: of equals the first is taken, the simplest.
+
+A new one is a module of its own and a line here.
+"""
+
+from __future__ import annotations
+
+from muhat.domains import Domain
+from muhat.mechanisms.sums.box_norm import BOX_NORM
+from muhat.mechanisms.sums.calibration import SumMechanism
+from muhat.mechanisms.sums.ellipsoidal import ELLIPSOID_NORM, GAUSSIAN
+from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
+from muhat.noise.kinds import NoiseKind
+
+MECHANISMS = {
+    each.name: each for each in (GAUSSIAN, LAPLACE, BOX_NORM, ELLIPSOID_NORM, PLAIN_LAPLACE)
+}
+
+
+def competing(kind: NoiseKind, domain: Domain) -> list[SumMechanism]:
+    """The mechanisms with noise of a kind that are planned with for a domain."""
+    return [each for each in MECHANISMS.values() if each.kind is kind and each.competes(domain)]

@@ -1,0 +1,39 @@
+"""What a promise, a relation between neighbours and the records of a person ask of noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from muhat._plain import Plain
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.law import Law
+from muhat.privacy import Neighbors, Privacy
+
+
+@dataclass(frozen=True)
+class Protection(Plain):
+    """What a mechanism must guarantee, whatever it computes.
+
+    `promise` is a whole promise, or the share of one that a step takes: noise of the kind that
+    shares are counted in, so strong at most.
+    """
+
+    promise: Privacy | Strength
+    neighbors: Neighbors
+    contributions: int
+
+    def strength_squared(self, kind: NoiseKind) -> Fraction:
+        """μ², or ε², of the noise of a kind that just keeps the promise."""
+        return Strength.of(self.promise, kind).squared
+
+    def part(self, kind: NoiseKind, share: Fraction) -> Protection:
+        """What a step must guarantee that takes a share, all steps having noise of one kind."""
+        return replace(self, promise=Strength.of(self.promise, kind).part(share))
+
+    def check(self, law: Law, moved: Fraction) -> None:
+        """The proof of a mechanism: its noise hides what moves its integers so far at most."""
+        if not law.keeps(self.promise, moved):
+            raise AssertionError(
+                "the query is more sensitive than the promise allows, or the noise of another kind"
+            )

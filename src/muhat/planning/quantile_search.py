@@ -1,0 +1,200 @@
+"""Quantiles by noisy searches: what will be searched, and how far off ranks may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.errors import DataChanged
+from muhat.mechanisms.quantiles.quantile import QuantileRecipe, rank_errors
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.laws import independent_law
+from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.picture import INK, NOISE, blank_figure
+from muhat.planning.run import counted_terms
+from muhat.planning.terms import Terms
+from muhat.privacy import as_typed
+from muhat.release.quantile_answer import MISSING, QuantileAnswer
+from muhat.release.quantile_grids import words
+from muhat.statistics.quantiles import Quantiles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from muhat.data import Source
+    from muhat.data.grid_counts import Window, WindowCounts
+
+CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999)
+DRAWN = [0.5 + 0.499 * step / 60 for step in range(61)]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class QuantileSearch(Mechanism):
+    """Quantiles of columns by noisy searches.
+
+    Rank errors depend on no data, and not on n either: they are known before anything is paid. No
+    lower bound on them is proved yet; errors of values depend on the data.
+    """
+
+    q: float | tuple[float, ...]
+    missing: str
+    recipe: QuantileRecipe
+
+    def keeps(self, terms: Terms) -> bool:
+        """Whether the searches were made for them."""
+        recipe = self.recipe
+        return recipe.protection == terms.protection
+
+    @property
+    def name(self) -> str:
+        """The mechanism and its noise."""
+        return f"noisy-search ({self.recipe.law.name})"
+
+    @property
+    def chosen(self) -> str:
+        """What was chosen before anybody looked at the data."""
+        return "the bounds, the resolution and q"
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """The quantiles that are asked for, one or more."""
+        return self.q if isinstance(self.q, tuple) else (self.q,)
+
+    def rank_error(
+        self, confidence: float = 0.95, *, simultaneous: bool = False
+    ) -> NDArray[np.int64]:
+        """As of the release: each value will lie within so many ranks of its quantile's."""
+        errors = rank_errors(self.recipe.searches, confidence, simultaneous=simultaneous)
+        return errors if isinstance(self.q, tuple) else errors[0]
+
+    def errors(self) -> list[tuple[float, int]]:
+        """The largest rank error for confidences from a half to 0.999."""
+        return [(level, int(self.rank_error(level).max())) for level in CONFIDENCES]
+
+    def decisive(self) -> dict[str, Any]:
+        """The rule for missing values, and the searches."""
+        return {"missing": self.missing, "recipe": self.recipe.to_dict()}
+
+    def details(self) -> dict[str, Any]:
+        """What is searched for, and how far off ranks may be."""
+        errors = [{"confidence": level, "records": error} for level, error in self.errors()]
+        return {
+            "q": list(self.fractions),
+            "grids": [grid.to_dict() for grid in self.recipe.grids],
+            "missing": self.missing,
+            "rank_errors": errors,
+        }
+
+    @property
+    def title(self) -> str:
+        """What is planned."""
+        return f"private quantiles {', '.join(f'{q:g}' for q in self.fractions)}"
+
+    def facts(self) -> Rows:
+        """The grid and the search of every column."""
+        rows = []
+        for grid, search in zip(self.recipe.grids, self.recipe.searches[0], strict=True):
+            asked = (
+                f"noisy search: {search.questions} comparisons for each quantile, with "
+                f"{search.law.name} noise of {search.scale:.3g} records"
+            )
+            rows += [["grid", words(grid)], ["mechanism", asked]]
+        return rows
+
+    def tables(self) -> list[Rows]:
+        """The rank error for every confidence."""
+        errors = [[f"{100 * level:g} %", f"{error:,}"] for level, error in self.errors()]
+        return [[["with probability", "rank error at most"], *errors]]
+
+    def notes(self) -> list[str]:
+        """What the errors mean."""
+        return [
+            "The rank error counts records: each value will lie between records that far from its "
+            "quantile, whatever the data are."
+        ]
+
+    def figure(self) -> Figure:
+        """The rank error against the confidence."""
+        figure = blank_figure(6)
+        axes = figure.subplots()
+        errors = [int(self.rank_error(level).max()) for level in DRAWN]
+        axes.step([100 * level for level in DRAWN], errors, color=NOISE, lw=1.5)
+        axes.set_xlabel("confidence, per cent")
+        axes.set_ylabel("rank error, records")
+        axes.set_ylim(bottom=0)
+        asked = ", ".join(f"{q:g}" for q in self.fractions)
+        title = f"Private quantiles {asked}, {self.privacy.describe()}"
+        figure.suptitle(title, color=INK, fontsize="medium")
+        return figure
+
+    def open(self, data: Any, columns: Columns) -> Source:
+        """The data as a column for every grid."""
+        from muhat.data import open_source
+        from muhat.data.selection import column_names
+
+        return open_source(data, column_names(columns), len(self.recipe.grids))
+
+    def counted(self, source: Source) -> QuantileSearch:
+        """The same for these records; a public n is compared, or counted."""
+        terms = counted_terms(self.terms, source, self.statistic)
+        return replace(self, terms=terms, recipe=replace(self.recipe, n=terms.n))
+
+    def note(self, source: Source) -> str:
+        """The quantiles and the columns."""
+        named = ", ".join(f"{one:g}" for one in self.fractions)
+        return f"quantile {named} of {', '.join(source.columns)}"
+
+    def read(self, source: Source) -> QuantileAnswer:
+        """Count, and search among the counts."""
+        from muhat.data.grid_counts import count_windows
+
+        recipe = self.recipe
+
+        def count(windows: Sequence[Window]) -> list[WindowCounts]:
+            rule = "drop" if self.missing == "drop" else "center"
+            tables = count_windows(source, recipe.grids, windows, missing=rule)
+            if recipe.n is not None and any(table.rows != recipe.n for table in tables):
+                raise DataChanged("the number of rows changed between counting and reading.")
+            return tables
+
+        answers = recipe.run(count)
+        return QuantileAnswer(
+            q=self.q,
+            columns=source.columns,
+            grids=recipe.grids,
+            searches=recipe.searches,
+            found=answers.found,
+            missing=self.missing,
+            recorded=answers.recorded,
+            counts=recipe.counts,
+            **self.basis(),
+        )
+
+
+def quantile_search(asked: Quantiles, terms: Terms) -> QuantileSearch:
+    """The noisy searches for quantiles."""
+    recipe = QuantileRecipe.of(
+        asked.grids,
+        [as_typed(one) for one in (asked.q if isinstance(asked.q, tuple) else (asked.q,))],
+        terms.n,
+        independent_law(NoiseKind.named_by(terms.privacy)),
+        terms.protection,
+        recorded=asked.missing == "drop",
+        intervals=True,
+    )
+    return QuantileSearch(
+        terms=terms,
+        statistic="quantile",
+        premises=(
+            "records outside the bounds are clipped to them and all are rounded to the grid; "
+            "ranks are about these records",
+            MISSING[asked.missing],
+        ),
+        q=asked.q,
+        missing=asked.missing,
+        recipe=recipe,
+    )

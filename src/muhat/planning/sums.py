@@ -1,0 +1,435 @@
+"""Noise on the exact integer sums of bounded records: means, sums and counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muhat import _check, bounds
+from muhat._arrays import Floats
+from muhat.domains import Ball, Domain
+from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
+from muhat.ellipsoids import smallest_ellipsoid
+from muhat.ellipsoids.result import norm
+from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.mechanisms.sums.joint import farthest_from
+from muhat.mechanisms.sums.mechanisms import MECHANISMS
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.normal import absolute_moment
+from muhat.noise.spread import Spread
+from muhat.planning.answers import answer
+from muhat.planning.display import alternatives_line
+from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.metric import metric_name, unit_of
+from muhat.planning.run import counted_terms, note_of
+from muhat.planning.terms import Terms
+from muhat.release.certificate import Certificate
+from muhat.release.display import certificate_lines, shortened, significant
+from muhat.release.vector_answer import VectorAnswer
+from muhat.statistics.bounded import chosen_columns
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from muhat.data import Source
+
+WORDS = {
+    **{each.name: each.summary for each in MECHANISMS.values()},
+    "joint": "sum and count together, normal or K-norm noise",
+    "ratio": "a noisy sum divided by a noisy count",
+}
+
+NUMBERS = (100, 1_000, 10_000, 100_000, 1_000_000)
+"""Numbers of records whose errors are shown, where n is secret."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NoisySums(Mechanism):
+    """A private mean, sum or count of bounded records, by one recipe."""
+
+    domain: Domain | None
+    p: float
+    weights: Floats
+    missing: str
+    recipe: Recipe
+
+    def keeps(self, terms: Terms) -> bool:
+        """Whether the recipe was proved for them."""
+        return self.recipe.protection == terms.protection
+
+    @property
+    def name(self) -> str:
+        """The recipe's name; "ratio" for a mean whose number of values is secret."""
+        return "ratio" if self.is_ratio else self.recipe.name
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the answer is a noisy sum divided by a noisy count."""
+        return self.statistic == "mean" and (self.terms.is_secret or self.counts_columns)
+
+    @property
+    def counts_columns(self) -> bool:
+        """Whether the number of recorded values of every column is released."""
+        lattice = self.recipe.query.lattice
+        return isinstance(lattice, ColumnsLattice) and lattice.counts
+
+    @property
+    def dim(self) -> int:
+        """The number of values released."""
+        return 1 if self.domain is None else self.domain.dim
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the promise and the errors rest on; of a count, the person alone."""
+        whole = super().assumptions
+        return (self.terms.person(), *self.said) if self.domain is None else whole
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Of a ratio, whether it is biased."""
+        if not self.is_ratio:
+            return ()
+        secret = self.terms.is_secret
+        known = "slightly biased, no certificate" if secret else "unbiased to first order"
+        return (f"a ratio of a noisy sum and a noisy count: {known}",)
+
+    @cached_property
+    def spread(self) -> Spread | None:
+        """The noise on the released value; None for a ratio, where the data decide."""
+        recipe = self.recipe
+        if self.is_ratio or self._waits_for_n:
+            return None
+        rows = recipe.noise_rows
+        if self.domain is None:
+            return Spread(recipe.law, rows, recipe.row_scales)
+        if recipe.query.count_multiplier is not None:
+            root = np.diag(recipe.scales) if recipe.factor is None else recipe.factor
+            assert recipe.center is not None
+            factor = np.column_stack([root, recipe.center * recipe.row_scales[-1]])
+            return Spread(recipe.law, rows, np.linalg.norm(factor, axis=1), factor)
+        spread = recipe.sum_spread
+        return spread.shrunk(self.n) if self.statistic == "mean" and self.n else spread
+
+    @cached_property
+    def _error(self) -> tuple[float, str] | None:
+        if self.spread is None:
+            return None
+        return self.spread.weighted(self.weights).root_mean_square(self.p)
+
+    @property
+    def expected_error(self) -> float | None:
+        """(E‖diag(weights)·noise‖_p²)^½ against the answer for the clipped records.
+
+        None for a ratio, whose error depends on the data: see `error_at`.
+        """
+        return None if self._error is None else self._error[0]
+
+    @property
+    def expected_error_method(self) -> str | None:
+        """How `expected_error` was found: exact, quadrature, bound or monte carlo."""
+        return None if self._error is None else self._error[1]
+
+    @cached_property
+    def projected_error(self) -> float | None:
+        """At most this root mean square ℓ₂ error is left after `release.projected()`.
+
+        None for what is not a mean with a public n.
+        """
+        if self.spread is None or self.domain is None or self.statistic != "mean":
+            return None
+        from muhat.planning.projection import projected_error
+
+        return projected_error(self.domain, self.spread)
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """The number of values, for a ratio or until they are counted."""
+        return ("n",) if self.is_ratio or self._waits_for_n else ()
+
+    @property
+    def _waits_for_n(self) -> bool:
+        """Whether sums will be divided by a public n that has not been counted yet."""
+        return self.statistic == "mean" and self.n is None and not self.terms.is_secret
+
+    def error_if(self, n: int) -> float:
+        """Of a ratio asymptotic in n, at the mean for which it is largest, with nothing missing."""
+        n = _check.count("n", n)
+        if not self.is_ratio:
+            return self.with_records(n).expected_error or 0.0
+        assert self.domain is not None
+        recipe = self.recipe
+        if self.counts_columns:
+            worst = replace(recipe.sum_spread, scales=self._scales_at(self.domain.half_widths))
+            return worst.weighted(self.weights).root_mean_square(self.p)[0] / n
+        noise, _ = recipe.sum_spread.weighted(self.weights).root_mean_square(self.p)
+        count = recipe.row_scales[-1] * math.sqrt(recipe.law.variance(recipe.noise_rows))
+        assert recipe.center is not None
+        farthest = farthest_from(self.domain, recipe.center, self.weights)
+        return math.hypot(noise, count * farthest) / n
+
+    @property
+    def error_by_record(self) -> float:
+        """What mechanisms are compared by: the error, or of a mean the error times n."""
+        return self.error_if(1) if self.unknowns else self.expected_error or 0.0
+
+    def with_records(self, n: int) -> NoisySums:
+        """The same noise on the sums of n records."""
+        return replace(self, terms=replace(self.terms, n=n))
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other mechanisms that were possible, with their errors; none where n is unknown."""
+        return () if self.unknowns else super().alternatives
+
+    def _scales_at(self, offsets: Floats) -> Floats:
+        """The scale of A − τ·N̂ in every column, for means τ at these offsets from the centre."""
+        counts = self.recipe.row_scales[-self.dim :]
+        return np.hypot(self.recipe.scales, offsets * counts)
+
+    def standard_error_at(self, n: int, offsets: Floats) -> Floats:
+        """The asymptotic standard errors of a ratio of n values a column, of shape (d,).
+
+        The means lie at these `offsets` from the middle of their bounds.
+        """
+        spread = self.recipe.sum_spread
+        deviation = math.sqrt(spread.law.variance(spread.rows))
+        return np.asarray(self._scales_at(offsets) * deviation / n)
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """How close to the best possible; None if the number of records is secret too.
+
+        Where values may be missing it is about complete data, to first order, at the worst mean.
+        """
+        metric = metric_name(self.p, self.statistic, self.weights, self.domain)
+        if self.is_ratio and self.n is not None:
+            metric += ", if nothing is missing, at the worst mean, to first order"
+            error, method = self.error_if(self.n), "first order"
+            return Certificate(metric, self.p, error, method, self._lower_bounds(), None)
+        if self._error is None:
+            return None
+        error, method = self._error
+        return Certificate(metric, self.p, error, method, self._lower_bounds(), self._power_error)
+
+    @property
+    def _power_error(self) -> float | None:
+        """(E‖noise‖_p^p)^{1/p} for normal noise: m_p·√tr_{p/2}, exact for every correlation."""
+        if self.spread is None or not self.spread.law.stable or math.isinf(self.p):
+            return None
+        return absolute_moment(self.p) * norm(self.weights * self.spread.scales, self.p)
+
+    def _lower_bounds(self) -> tuple[bounds.LowerBound, ...]:
+        privacy, contributions = self.privacy, self.contributions
+        if self.domain is None:
+            return bounds.unbiased_sum(1.0, privacy=privacy, contributions=contributions)
+        if self.n is None:
+            body = smallest_ellipsoid(self.domain, self.p, "symmetric", weights=self.weights)
+            return bounds.unbiased_sum(body.floor, privacy=privacy, contributions=contributions)
+        body = smallest_ellipsoid(self.domain, self.p, weights=self.weights)
+        scale = 1 if self.statistic == "mean" else self.n
+        found = bounds.unbiased_mean(
+            body.floor * scale,
+            n=self.n,
+            privacy=privacy,
+            contact_pairs=bounds.contact_pairs(body),
+            contributions=contributions,
+        )
+        if self._is_plain_ball:
+            assert isinstance(self.domain, Ball)
+            size = self.domain.radius * scale
+            found = bounds.any_mean(self.n, self.domain.dim, size, privacy) + found
+        return found
+
+    @property
+    def _is_plain_ball(self) -> bool:
+        """Whether the bounds on any private mean in a ball speak of this error."""
+        plain = self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
+        return plain and isinstance(self.domain, Ball)
+
+    def errors(self) -> list[tuple[Any, Any]]:
+        """The standard error of every column; of a ratio at the worst mean, for numbers of records.
+
+        Where values may be missing: of every column in the middle and at the ends of its bounds.
+        """
+        names = self.columns or [str(index) for index in range(self.dim)]
+        if self.counts_columns and self.is_ratio and self.n is not None:
+            assert self.domain is not None
+            halves = self.domain.half_widths
+            ends = (self.standard_error_at(self.n, at * halves) for at in (0.0, 1.0))
+            return list(zip(names, zip(*ends, strict=True), strict=True))
+        if self.standard_error is None:
+            return [(number, self.error_if(number)) for number in NUMBERS]
+        return list(zip(names, self.standard_error, strict=True))
+
+    def decisive(self) -> dict[str, Any]:
+        """The domain, how errors are measured, and the recipe."""
+        return {
+            "domain": None if self.domain is None else self.domain.to_dict(),
+            "p": str(self.p),
+            "weights": [float(weight).hex() for weight in self.weights],
+            "missing": self.missing,
+            "recipe": self.recipe.to_dict(),
+        }
+
+    def details(self) -> dict[str, Any]:
+        """The domain and how errors are measured."""
+        return {
+            "p": "inf" if math.isinf(self.p) else self.p,
+            "weights": self.weights.tolist(),
+            "missing": self.missing,
+            "domain": None if self.domain is None else self.domain.to_dict(),
+        }
+
+    def facts(self) -> Rows:
+        """The domain and the recipe."""
+        return [
+            ["domain", "any record" if self.domain is None else repr(self.domain)],
+            ["mechanism", f"{self.name}: {WORDS[self.name]}"],
+        ]
+
+    def tables(self) -> list[Rows]:
+        """The expected errors, a line a column, or for numbers of records."""
+        errors = self.errors()
+        if self.counts_columns and self.is_ratio and self.n is not None:
+            header = ["column", "error in the middle", "error at the bounds"]
+            rows = [[name, *map(significant, ends)] for name, ends in errors]
+        elif self.standard_error is None:
+            # Beyond p = 2 the count's part is measured in ℓ₂.
+            limit = "" if self.p == 2 else ", at most"
+            weighted, unit = unit_of(self.weights, self.domain)
+            header = ["number of records", f"{weighted}error at the worst mean{unit}{limit}"]
+            return [[header, *([str(number), significant(error)] for number, error in errors)]]
+        else:
+            header = ["column", "standard error"]
+            rows = [[name, significant(error)] for name, error in errors]
+        return [shortened([header, *rows])]
+
+    def notes(self) -> list[str]:
+        """The certificate, the alternatives, and what projecting would gain."""
+        lines = [] if self.is_ratio and self.n is None else certificate_lines(self.certificate)
+        lines += alternatives_line(self, self.p)
+        if self.projected_error is not None and self.spread is not None:
+            plain, _ = self.spread.root_mean_square(2)
+            if self.projected_error < 0.95 * plain:
+                lines.append(
+                    f"Projected onto the domain (release.projected()) the ℓ₂ error is at most "
+                    f"{self.projected_error:.4g} instead of {plain:.4g}, but no longer unbiased."
+                )
+        return lines
+
+    def figure(self, coordinates: Sequence[int | str] | None = None) -> Figure:
+        """For two coordinates: what one record can move, the sphere that is commonly used, our
+        ellipse; and the error beside its lower bounds.
+        """
+        from muhat.planning.picture import plan_figure
+
+        return plan_figure(self, coordinates)
+
+    def open(self, data: Any, columns: Columns) -> Source:
+        """The data as records."""
+        from muhat.data import open_source
+
+        lattice = self.recipe.query.lattice
+        any_width = lattice is None or isinstance(lattice, PointsLattice)
+        dim = None if lattice is None or any_width else lattice.record_dim
+        source = open_source(data, chosen_columns(self.columns, columns), dim)
+        self._lattice_for(source)
+        return source
+
+    def counted(self, source: Source) -> NoisySums:
+        """The same for these records; a public n is compared with the data, or counted."""
+        terms = counted_terms(self.terms, source, self.statistic)
+        if terms is self.terms:
+            return self
+        rivals = tuple(replace(rival, terms=terms) for rival in self.rivals)
+        return replace(self, terms=terms, rivals=rivals)
+
+    def admit(self, source: Source) -> None:
+        """Refuse errors without bound."""
+        if self.certificate is not None and not math.isfinite(self.certificate.error):
+            raise InvalidInput("the expected error is not finite; nothing was spent.")
+
+    def note(self, source: Source) -> str | None:
+        """A domain of one point has one answer, which costs nothing."""
+        return note_of(self.statistic, source.columns) if self.recipe.query.rows else None
+
+    def read(self, source: Source) -> VectorAnswer:
+        """One pass over the records."""
+        totals, rows = self._sums(source)
+        if self.n is not None and rows != self.n:
+            raise DataChanged("the number of rows changed between counting and reading.")
+        found = self.answer(self.recipe.run(totals, rows), self._names(source))
+        return replace(found, certificate=self.certificate)
+
+    def answer(self, noisy: list[Fraction], columns: tuple[str, ...]) -> VectorAnswer:
+        """What the noisy rows of the query say, without a certificate."""
+        found = answer(self, noisy)
+        return VectorAnswer(
+            statistic=self.statistic,
+            value=found.value,
+            columns=columns,
+            domain=self.domain,
+            noise=found.noise,
+            recorded=found.recorded,
+            squares=found.squares,
+            missing=self.missing,
+            **self.basis(),
+        )
+
+    def _lattice_for(self, source: Source) -> Lattice | None:
+        """The lattice for this source: of points, one column of codes or all their coordinates."""
+        lattice = self.recipe.query.lattice
+        if not isinstance(lattice, PointsLattice) or source.dim == lattice.record_dim:
+            return lattice
+        if source.dim != 1:
+            raise InvalidInput(
+                f"records of points are one column of codes, or {lattice.record_dim} columns of "
+                f"coordinates; got {source.dim} columns."
+            )
+        return PointsLattice.of(lattice.size)
+
+    def _sums(self, source: Source) -> tuple[tuple[int, ...], int]:
+        """The exact integer sums and the number of records."""
+        from muhat.data import exact_sums
+
+        lattice = self._lattice_for(source)
+        if lattice is None:
+            return (), _count(source)
+        # Columns are dropped one by one, and count what is recorded themselves.
+        whole_records = self.missing == "drop" and not isinstance(lattice, ColumnsLattice)
+        sums = exact_sums(source, lattice, missing="drop" if whole_records else "center")
+        return sums.total, sums.rows
+
+    def _names(self, source: Source) -> tuple[str, ...]:
+        """What the values are called: the columns, if there is one for each."""
+        if self.domain is None:
+            return ("count",)
+        if source.dim == self.dim:
+            return source.columns
+        return tuple(str(index) for index in range(self.dim))
+
+
+def best_of(found: Sequence[NoisySums]) -> NoisySums:
+    """The mechanism with the least error; the others are its rivals."""
+    best, *others = sorted(found, key=lambda each: float(f"{each.error_by_record:.9e}"))
+    return replace(best, rivals=tuple(others))
+
+
+def _count(source: Source) -> int:
+    """The number of records, when it is itself what is released."""
+    try:
+        rows: int | None = source.rows()
+    except DataChanged:
+        raise
+    except Exception:
+        rows = None
+    if rows is None:
+        # Raised outside the handler: a reader's exception may quote what it read.
+        raise SourceFailed("the records could not be counted to the end. The charge stays.")
+    return rows

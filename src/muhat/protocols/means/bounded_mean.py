@@ -1,0 +1,213 @@
+"""The mean of records of a known domain, in one round.
+
+local     every device sends one message, private as it stands. docs/proofs/local.md
+shuffle   every device splits its record, on a grid and with its part of the noise, into
+          fragments that are mixed with everybody's: the sum has the noise of a trusted
+          curator. Or it sends a single message of the local model, which may say more where
+          it hides in a crowd. docs/proofs/shuffle-sums.md, docs/proofs/amplification.md
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Self
+
+import numpy as np
+
+from muhat import _check
+from muhat.domains import Domain
+from muhat.ellipsoids.smallest import weight_vector
+from muhat.errors import InvalidInput
+from muhat.planning.metric import metric_name
+from muhat.planning.task import Task
+from muhat.privacy import Privacy, pure_within
+from muhat.privacy.amplification import local_epsilon
+from muhat.protocols.encodings.domain_encoding import DomainEncoding
+from muhat.protocols.encodings.record_numbers import AIMS
+from muhat.protocols.estimators.own_spread import of_records
+from muhat.protocols.means.mean_estimator import (
+    CLIPPED,
+    FOLLOWED,
+    MeanEstimator,
+    mean_randomizer,
+    unlike,
+    weighted_error,
+)
+from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.cap_choice import best_cap
+from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Received
+from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate
+from muhat.protocols.roles.protocol import Protocol
+from muhat.release.certificate import Certificate
+from muhat.release.release import Release
+
+SPARED = 1 - 1e-6
+"""Of a single message's ε: devices check the promise again, and round upwards."""
+
+ADDED = (
+    "intervals treat the sum of many people's independent noise as normal, or as Laplace noise "
+    "where that is what fragments of it add up to in every coordinate"
+)
+
+
+@dataclass(frozen=True)
+class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
+    """The mean over n people whose records lie in a domain, each of them asked once.
+
+    The error that is made small is ‖diag(weights)·error‖_p.
+    """
+
+    domain: Domain
+    privacy: Privacy
+    n: int
+    p: float = 2.0
+    weights: tuple[float, ...] | None = None
+    columns: tuple[str, ...] | None = None
+
+    tails: ClassVar[str]
+    """What intervals rest on."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set("p", _check.norm_order(self.p))
+        if self.weights is not None:
+            weights = weight_vector(self.weights, self.domain.dim)
+            self._set("weights", tuple(weights.tolist()))
+
+    @classmethod
+    def of(cls, task: Task) -> Self:
+        """What a task asks for."""
+        assert task.terms.n is not None
+        weights = unlike(task.weights)
+        columns = task.asked.columns
+        return cls(task.domain, task.privacy, task.terms.n, task.p, weights, columns)
+
+    def after(self, protocol: Protocol, received: Received) -> Release:
+        """The estimate of the mean, with what is known about its error."""
+        randomizer, users = mean_randomizer(protocol.randomizer), received.users
+        value = randomizer.mean(received.nonces, received.payloads)
+        if len(value) != self.domain.dim:
+            raise InvalidInput("the round's randomizer is about another domain than the mean.")
+        own = of_records(randomizer, received)
+        return self.release(
+            protocol,
+            users,
+            (*self.model.assumed, CLIPPED, FOLLOWED, self.tails, own.describe()),
+            value=value,
+            mechanism=f"{self.model.name}-{randomizer.kind}",
+            domain=self.domain,
+            noise=own.used,
+            certificate=self.certificate(randomizer, users),
+        )
+
+    def certificate(self, randomizer: MeanRandomizer, users: int) -> Certificate | None:
+        """How close to the best possible; for ℓ₂ errors."""
+        if self.p != 2:
+            return None
+        shape = self.domain
+        if self.weights is not None:
+            shape = np.diag(self.weights) @ self.domain
+        error = weighted_error(randomizer, self.weights, users)
+        metric = metric_name(self.p, "mean", self.weights, self.domain)
+        bounds = self.model.lower_bounds(shape, n=users, privacy=self.privacy, p=self.p)
+        return Certificate(metric, self.p, error, "bound", bounds)
+
+    def describe(self) -> str:
+        """What is estimated, in a sentence."""
+        return f"the mean of {self.n} people's records in {self.domain!r}"
+
+
+@dataclass(frozen=True)
+class LocalMean(BoundedMean):
+    """The mean over n people, whose devices trust nobody."""
+
+    kind: ClassVar[str] = "local-mean"
+    model: ClassVar[Model] = LOCAL
+    tails: ClassVar[str] = NORMAL
+
+
+@dataclass(frozen=True)
+class ShuffleMean(BoundedMean):
+    """The mean over n people, whose devices trust the shuffler to mix."""
+
+    kind: ClassVar[str] = "shuffle-mean"
+    model: ClassVar[Model] = SHUFFLE
+    tails: ClassVar[str] = ADDED
+
+
+def local_protocol(task: Task, minimum: int | None = None) -> Protocol:
+    """The protocol whose randomizer has the least error."""
+    estimator = LocalMean.of(task)
+    best = best_randomizer(task.domain, task.privacy, task.p, estimator.weights)
+    return Protocol(estimator, best, estimator.n, LOCAL.least_users(estimator.n, minimum))
+
+
+def best_randomizer(
+    domain: Domain, promise: Privacy, p: float = 2, weights: tuple[float, ...] | None = None
+) -> MeanRandomizer:
+    """The randomizer of a domain with the least error of those that keep the promise.
+
+    The pure one keeps every other promise that its ε implies.
+    """
+    pure = CapRandomizer.of(domain, pure_within(promise), p=p, weights=weights)
+    if not promise.admits_normal:
+        return pure
+    both: list[MeanRandomizer] = [GaussianRandomizer(domain, promise, p, weights), pure]
+    return min(both, key=lambda randomizer: weighted_error(randomizer, weights, 1))
+
+
+def shuffle_protocol(
+    task: Task, minimum: int | None = None, most_bytes: int | None = None
+) -> Protocol:
+    """The protocol of the least error of those whose devices send at most so many bytes.
+
+    Fragments have the error of a trusted curator; a single message that hides in the crowd is
+    short.
+    """
+    estimator = ShuffleMean.of(task)
+    least = SHUFFLE.least_users(estimator.n, minimum)
+    routes, refusals = [], []
+    for route in (_fragments, _single_message):
+        try:
+            randomizer = route(estimator, least)
+            routes.append(Protocol(estimator, randomizer, estimator.n, least))
+        except InvalidInput as refusal:
+            refusals.append(refusal)
+    if not routes:
+        raise refusals[0]
+    cheap = [each for each in routes if most_bytes is None or each.bytes_per_user <= most_bytes]
+    if not cheap:
+        needed = min(each.bytes_per_user for each in routes)
+        raise InvalidInput(
+            f"must be at least {needed}, the shortest message",
+            parameter="most_bytes",
+            value=str(most_bytes),
+        )
+    weights, n = estimator.weights, estimator.n
+    return min(cheap, key=lambda each: weighted_error(mean_randomizer(each.randomizer), weights, n))
+
+
+def _fragments(estimator: ShuffleMean, least: int) -> MeanRandomizer:
+    encoding = DomainEncoding(estimator.domain, p=estimator.p, weights=estimator.weights)
+    allowance = Allowance(approximate(estimator.privacy))
+    return FragmentRandomizer.of(encoding, allowance, honest=least, users=estimator.n)
+
+
+def _single_message(estimator: ShuffleMean, least: int) -> MeanRandomizer:
+    """The local randomizer that is as loud as the crowd allows. docs/proofs/amplification.md."""
+    promise = approximate(estimator.privacy)
+    alone = _cap(estimator, promise.epsilon)
+
+    def share(epsilon: float) -> Fraction:
+        codebook, cap = best_cap(alone.codebook.dim, epsilon)
+        return Fraction(cap, codebook.size)
+
+    return _cap(estimator, local_epsilon(promise, least, share=share) * SPARED)
+
+
+def _cap(estimator: ShuffleMean, epsilon: float) -> CapRandomizer:
+    return CapRandomizer.of(estimator.domain, epsilon, p=estimator.p, weights=estimator.weights)

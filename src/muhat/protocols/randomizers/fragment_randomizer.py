@@ -1,0 +1,264 @@
+"""Sums in the shuffle model: every number in fragments that tell nothing unless all are added up.
+
+A device turns its record into a few whole numbers (`Encoding`), adds its part of the noise
+(`fragment_noise`) and splits each of them into m fragments modulo q = 2^k: m − 1 are uniform, the
+last is what is missing. A shuffler mixes the fragments of all people, and what is left for the
+server is the sums, with the noise of a trusted curator. docs/proofs/shuffle-sums.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat._arrays import Bytes, Floats
+from muhat.errors import InvalidInput
+from muhat.noise.entropy import Words, system_words
+from muhat.noise.laws import LAWS as SCALED
+from muhat.noise.spread import Spread
+from muhat.privacy import ApproxDP, Privacy
+from muhat.protocols.encodings.encoding import FINEST, Encoding
+from muhat.protocols.encodings.modulus import check_modulus, signed
+from muhat.protocols.encodings.nonces import fresh_nonces
+from muhat.protocols.randomizers.allowance import Allowance
+from muhat.protocols.randomizers.drawing import random_order
+from muhat.protocols.randomizers.fragment_noise import LAWS, FragmentNoise, fit
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+
+Fragments = NDArray[np.uint64]
+
+TOLERANCE = 1.02
+"""A coarser grid may cost so much variance if it makes messages shorter."""
+
+GAIN = 1.001
+"""A finer grid is tried as long as the last one had so much less variance."""
+
+_AT_ONCE = 1 << 22
+"""Fragments added up together: memory stays small however many people there are."""
+
+
+class Mixed(Randomizer):
+    """One whose messages are private when their fragments are mixed with others', not before."""
+
+    parts: tuple[FragmentRandomizer, ...]
+    """What is asked, each with numbers, noise and a share of the promise of its own."""
+
+    @property
+    def share(self) -> Fraction:
+        """The part that the round takes of the promise."""
+        return sum((part.noise.allowance.share for part in self.parts), Fraction(0))
+
+    def keeps(self, promise: Privacy) -> bool:
+        """No promise at all: see `Randomizer`."""
+        return False
+
+    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
+        """That of the noise, if enough people add theirs: see `Randomizer`."""
+        return self.privacy == promise and all(each.noise.honest <= users for each in self.parts)
+
+    def mixed(
+        self, nonces: Bytes, payloads: Bytes, words: Words = system_words
+    ) -> tuple[Bytes, Bytes]:
+        """The fragments of each number of each part in an order of their own: see `Randomizer`."""
+        mixed, start = np.empty_like(payloads), 0
+        for part in self.parts:
+            width = part.payload_bytes // part.messages
+            for _ in range(part.numbers):
+                end = start + width * part.noise.fragments
+                fragments = payloads[:, start:end].reshape(-1, width)
+                order = random_order(len(fragments), words)
+                mixed[:, start:end] = fragments[order].reshape(len(mixed), end - start)
+                start = end
+        return fresh_nonces(len(nonces)), mixed
+
+
+@dataclass(frozen=True)
+class FragmentRandomizer(Mixed, MeanRandomizer):
+    """Records as fragments of whole numbers with noise.
+
+    >>> import muhat as mh
+    >>> promise = Allowance(mh.ApproxDP(epsilon=1.0, delta=1e-6))
+    >>> from muhat.protocols.encodings.domain_encoding import DomainEncoding
+    >>> ball = DomainEncoding(mh.Ball(1.0, dim=2))
+    >>> mean = FragmentRandomizer.of(ball, promise, honest=900, users=1000)
+    >>> mean.noise.law, mean.messages, mean.payload_bytes
+    ('laplace', 16, 48)
+    """
+
+    encoding: Encoding
+    noise: FragmentNoise
+
+    kind: ClassVar[str] = "shares"
+    """Descriptions have called fragments so from the beginning."""
+
+    def __post_init__(self) -> None:
+        if self.noise.sensitivity != self.encoding.sensitivity:
+            raise InvalidInput("the noise belongs to other numbers than those of the encoding.")
+
+    @classmethod
+    def of(cls, encoding: Encoding, allowance: Allowance, *, honest: int, users: int) -> Self:
+        """The shortest messages of those whose variance is next to the least.
+
+        Args:
+            encoding: the numbers that are wanted, at any resolution.
+            allowance: the promise, or a round's part of it.
+            honest: how many people at least follow the protocol and are not spied upon.
+            users: how many take part at most.
+        """
+        found = list(cls._resolutions(encoding, allowance, honest, users))
+        if not found:
+            raise InvalidInput("no modulus is large enough for so many people, or so much noise.")
+        least = min(each._worth(users) for each in found)
+        good = [each for each in found if each._worth(users) <= TOLERANCE * least]
+        return min(good, key=lambda each: (each.payload_bytes, each._worth(users)))
+
+    @classmethod
+    def _resolutions(
+        cls, encoding: Encoding, allowance: Allowance, honest: int, users: int
+    ) -> Iterator[Self]:
+        """From coarse to fine, as long as that helps and the modulus is large enough."""
+        before = dict.fromkeys(LAWS, math.inf)
+        for bits in range(1, FINEST + 1):
+            made = encoding.at(bits)
+            ends = made.low, made.high
+            fitted = [fit(made.sensitivity, allowance, honest, users, ends, law) for law in LAWS]
+            found = [cls(made, noise) for noise in fitted if noise is not None]
+            yield from found
+            worth = {each.noise.law: each._worth(users) for each in found}
+            # What finer grids could still gain at least halves with every bit.
+            if all(worth[law] * GAIN > before[law] for law in worth):
+                return
+            before.update(worth)
+
+    def _worth(self, people: int) -> float:
+        """The variance of a sum, in the same units for all resolutions."""
+        return self.variance(people) * float(self.encoding.unit) ** 2
+
+    @property
+    def parts(self) -> tuple[FragmentRandomizer, ...]:  # type: ignore[override]
+        """Itself alone."""
+        return (self,)
+
+    @property
+    def record_dim(self) -> int:
+        """The number of coordinates of a record."""
+        return self.encoding.record_dim
+
+    @property
+    def numbers(self) -> int:
+        """How many sums there are."""
+        return self.noise.sensitivity.numbers
+
+    @property
+    def messages(self) -> int:
+        """The fragments that a device sends."""
+        return self.numbers * self.noise.fragments
+
+    @property
+    def payload_bytes(self) -> int:
+        """As many for each fragment as the modulus needs."""
+        return self.messages * self._width
+
+    @property
+    def privacy(self) -> ApproxDP:
+        """What the mixed messages of all promise about a record, together with other rounds.
+
+        It holds if at least `noise.honest` people follow the protocol, and the shuffler does. A
+        message by itself, before it is mixed, is not private.
+        """
+        return self.noise.allowance.promise
+
+    def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
+        """The fragments of every record, those of the first number first: see `Randomizer`."""
+        numbers = self.encoding.integers(records, words)
+        numbers = numbers + self.noise.sample(len(records), words)
+        return self.packed(self._split(numbers.view(np.uint64), words))
+
+    def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
+        """Fragments below the modulus: see `Randomizer`."""
+        rows = payloads.reshape(len(payloads), -1, self._width)
+        unused = 8 * self._width - self.noise.modulus_bits
+        return np.asarray((rows[:, :, -1] <= 255 >> unused).all(axis=1))
+
+    def packed(self, fragments: Fragments) -> Bytes:
+        """Fragments of shape (people, numbers, m) as payloads."""
+        flat = np.ascontiguousarray(fragments, "<u8").reshape(len(fragments), self.messages, 1)
+        return flat.view(np.uint8)[:, :, : self._width].reshape(len(fragments), self.payload_bytes)
+
+    def unpacked(self, payloads: Bytes) -> Fragments:
+        """The fragments of these payloads, of shape (people, numbers, m)."""
+        whole = np.zeros((len(payloads), self.messages, 8), np.uint8)
+        whole[:, :, : self._width] = payloads.reshape(len(payloads), self.messages, self._width)
+        shape = len(payloads), self.numbers, self.noise.fragments
+        return whole.view("<u8").astype(np.uint64, copy=False).reshape(shape)
+
+    def sums(self, remainders: Fragments, people: int) -> list[int]:
+        """The sums of so many people's numbers, from the sums of their fragments, (numbers,)."""
+        low, high, bits = self.encoding.low, self.encoding.high, self.noise.modulus_bits
+        check_modulus(bits, people, low, high, self.noise.reach(people))
+        return signed(remainders, bits, people, low, high)
+
+    def variance(self, people: int) -> float:
+        """A bound on the variance of each of these sums, noise and rounding, in steps²."""
+        return self.noise.variance(people) + people * self.encoding.rounding
+
+    def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
+        """The mean of the records, whether the payloads are mixed or not: see `MeanRandomizer`."""
+        return self.mean_of(self.totals(payloads), len(payloads))
+
+    def totals(self, payloads: Bytes) -> list[int]:
+        """The sums of all people's numbers, whether the payloads are mixed or not."""
+        return self.sums(self._remainders(payloads), len(payloads))
+
+    def mean_of(self, sums: Sequence[int], people: int) -> Floats:
+        """The mean of the records, from the sums of their numbers, of shape (d,)."""
+        return self.encoding.mean(sums, people)
+
+    def spread(self, n: int) -> Spread:
+        """A bound on the noise of the mean of n people's records; rounding is counted in full.
+
+        Laplace noise on a coordinate has longer tails than normal noise of its variance. With more
+        people than those counted on it is a little closer to normal.
+        """
+        found = self.encoding.spread(self.variance(n), n)
+        if self.noise.law != "laplace" or found.factor is not None:
+            return found
+        laplace = SCALED["laplace"]
+        return Spread(laplace, found.rows, found.scales / math.sqrt(laplace.variance(found.rows)))
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The randomizer described; InvalidInput if it does not keep its promise."""
+        encoding = Encoding.from_dict(fields["encoding"])
+        return cls(encoding, FragmentNoise.of_numbers(fields["noise"], encoding.sensitivity))
+
+    @property
+    def _width(self) -> int:
+        return -(-self.noise.modulus_bits // 8)
+
+    def _remainders(self, payloads: Bytes) -> Fragments:
+        """The sums of all fragments modulo q, of shape (numbers,)."""
+        step = max(1, _AT_ONCE // self.messages)
+        found = np.zeros(self.numbers, np.uint64)
+        for start in range(0, len(payloads), step):
+            found += self.unpacked(payloads[start : start + step]).sum(axis=(0, 2))
+        return np.asarray(found & self._mask)
+
+    @property
+    def _mask(self) -> np.uint64:
+        return np.uint64(self.noise.modulus - 1)
+
+    def _split(self, numbers: Fragments, words: Words) -> Fragments:
+        """Uniform fragments that add up to these numbers modulo q: (people, numbers, m)."""
+        m = self.noise.fragments
+        # 2^k divides 2^64: sums may overflow, and the lowest bits of uniform words are uniform.
+        fragments = np.empty((*numbers.shape, m), np.uint64)
+        fragments[..., 1:] = words(numbers.size * (m - 1)).reshape(*numbers.shape, m - 1)
+        fragments[..., 0] = numbers - fragments[..., 1:].sum(axis=-1)
+        return fragments & self._mask

@@ -1,0 +1,164 @@
+"""Who is trusted with what, and all that follows from it.
+
+    local     nobody: every message is private as it stands; everybody is asked in one round
+    shuffle   a shuffler that mixes messages; everybody is asked in every round, and the rounds
+              share the promise
+
+Whether a description keeps what it says is checked wherever one is made or read, so on every
+device too: one that lies about its promise is not answered. What it says about earlier rounds only
+their devices can check.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+from muhat import _check, bounds
+from muhat._words import APPROXIMATE
+from muhat.bounds import LowerBound
+from muhat.domains import Domain
+from muhat.errors import InvalidInput
+from muhat.privacy import ApproxDP, Privacy, with_delta
+
+if TYPE_CHECKING:
+    from muhat.protocols.roles.protocol import Protocol
+
+_SHARE = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
+
+
+class Model(ABC):
+    """What the local and the shuffle model differ in."""
+
+    name: ClassVar[str]
+    part_needed: ClassVar[float]
+    """Of the planned users, so many are the least for a result unless another minimum is stated."""
+    assumed: ClassVar[tuple[str, ...]]
+    """What the promise rests on."""
+    is_mixed: ClassVar[bool]
+    """Whether a shuffler stands between devices and server, and everybody answers every round."""
+
+    def least_users(self, users: int, minimum: int | None) -> int:
+        """The minimum that was asked for, or the usual part of the users."""
+        if minimum is not None:
+            return _check.count("minimum", minimum, most=users)
+        return max(1, -int(-self.part_needed * users // 1))
+
+    def check_answered(self, protocol: Protocol, answered: Iterable[Protocol]) -> None:
+        """Refuse a round that tells more than the promise, after those a device has answered."""
+        before = tuple(answered)
+        if any(each.estimator.to_dict() != protocol.estimator.to_dict() for each in before):
+            raise InvalidInput("the rounds answered must be rounds of the same protocol.")
+        if before and not self.is_mixed:
+            raise InvalidInput("in the local model a device answers one round and no other.")
+        taken = sum((each.randomizer.share for each in (*before, protocol)), Fraction(0))
+        if taken > 1:
+            raise InvalidInput(
+                f"the round's messages do not keep {protocol.privacy.describe()} after the rounds "
+                f"answered: together they take {float(taken):.3g} times the promise."
+            )
+
+    def check_promise(self, protocol: Protocol) -> None:
+        """Refuse a round whose messages promise less than the protocol says."""
+        if not self.keeps(protocol):
+            raise InvalidInput(
+                f"the round's messages do not keep {protocol.privacy.describe()} in the "
+                f"{self.name} model with {protocol.minimum} users, which the description promises."
+            )
+
+    @abstractmethod
+    def keeps(self, protocol: Protocol) -> bool:
+        """Whether a round, with those before it, keeps the protocol's promise."""
+
+    @abstractmethod
+    def promise(self, promise: Privacy) -> Privacy:
+        """The same promise, which must be of a kind that protocols of this model keep."""
+
+    @abstractmethod
+    def trust(self, minimum: int) -> str:
+        """Whom a person trusts with what, if so many people take part at least."""
+
+    @abstractmethod
+    def lower_bounds(
+        self, shape: Domain, *, n: int, privacy: Privacy, p: float
+    ) -> tuple[LowerBound, ...]:
+        """What no estimate of a mean with the same trust and promise can beat."""
+
+
+class _Local(Model):
+    name = "local"
+    part_needed = 0.5
+    assumed = ("every device keeps the promise about its own record by itself; nobody is trusted",)
+    is_mixed = False
+
+    def keeps(self, protocol: Protocol) -> bool:
+        return protocol.randomizer.keeps(protocol.privacy)
+
+    def promise(self, promise: Privacy) -> Privacy:
+        return promise
+
+    def trust(self, minimum: int) -> str:
+        return "nobody: every message is private as it stands"
+
+    def lower_bounds(
+        self, shape: Domain, *, n: int, privacy: Privacy, p: float
+    ) -> tuple[LowerBound, ...]:
+        return bounds.local(shape, n=n, privacy=privacy, p=p)
+
+
+class _Shuffle(Model):
+    name = "shuffle"
+    part_needed = 0.9
+    assumed = (
+        "the shuffler mixes all messages, hands them on once and does not work with the server",
+        "at least as many people as the stated minimum follow the protocol and keep their "
+        "fragments to themselves",
+    )
+    is_mixed = True
+
+    def keeps(self, protocol: Protocol) -> bool:
+        randomizer = protocol.randomizer
+        kept = randomizer.keeps_mixed(protocol.privacy, protocol.minimum)
+        return kept and spent_before(protocol) + randomizer.share <= 1
+
+    def promise(self, promise: Privacy) -> ApproxDP:
+        return approximate(promise)
+
+    def trust(self, minimum: int) -> str:
+        return (
+            "that the shuffler mixes messages and does not work with the server, and that at least "
+            f"{minimum} users are honest"
+        )
+
+    def lower_bounds(
+        self, shape: Domain, *, n: int, privacy: Privacy, p: float
+    ) -> tuple[LowerBound, ...]:
+        return bounds.unbiased(shape, n=n, privacy=privacy, p=p)
+
+
+LOCAL, SHUFFLE = _Local(), _Shuffle()
+
+NORMAL = "intervals treat the sum of many people's independent noise as normal"
+
+
+def approximate(promise: Privacy) -> ApproxDP:
+    """The promise of a protocol with a shuffler."""
+    found = with_delta(promise)
+    if found is not None:
+        return found
+    raise InvalidInput(
+        f"the shuffle model keeps promises (epsilon, delta), not {promise.describe()}: some delta "
+        "is spent on the mixing.",
+        hint=("Use ", APPROXIMATE, ", or the local model."),
+    )
+
+
+def spent_before(protocol: Protocol) -> Fraction:
+    """What the rounds before this one have taken of the promise, as the description says."""
+    taken = [str(entry["share"]) for entry in protocol.learnt]
+    if not all(_SHARE.fullmatch(share) for share in taken):
+        raise InvalidInput("the share of a round must be a fraction, such as '1/50'.")
+    return sum(map(Fraction, taken), Fraction(0))

@@ -1,0 +1,254 @@
+"""A protocol as everybody sees it: one round, what each device is asked, and what is known so far.
+
+A description is public and complete: a device needs nothing else to answer, and can check what it
+is promised before it does. JSON in and out, with a schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from muhat import _check, privacy
+from muhat._plain import Plain
+from muhat._text import joined
+from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors, Privacy, cautions
+from muhat.protocols.randomizers.randomizer import Randomizer, Received
+from muhat.protocols.roles.client import Client
+from muhat.protocols.roles.frames import LONGEST
+from muhat.protocols.roles.messages import HEADER_BYTES, label
+from muhat.protocols.roles.model import Model
+from muhat.protocols.roles.server import Server
+from muhat.protocols.roles.shuffler import Shuffler
+from muhat.release.answer import Answer
+from muhat.release.reading import read_json
+from muhat.release.release import Release
+
+SCHEMA = "muhat.protocol/1"
+"""The meaning of an existing field never changes; a new meaning is a new schema."""
+
+MOST_ROUNDS = 250
+MOST_USERS = 1 << 32
+
+MOST_PARTS = 1 << 22
+"""Of a description: what is made of brackets alone takes thirty times its length in memory."""
+
+
+class Estimator(Plain, ABC, tag="kind"):
+    """What is estimated over all rounds, and what follows a round; public, in JSON.
+
+    A frozen dataclass that validates itself.
+    """
+
+    kind: ClassVar[str]
+    model: ClassVar[Model]
+
+    if TYPE_CHECKING:  # fields
+
+        @property
+        def privacy(self) -> Privacy:
+            """What the whole protocol promises to everybody who takes part."""
+
+        @property
+        def n(self) -> int:
+            """How many people are planned to take part in all."""
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The estimator described; 500.0 people are 500."""
+        return super().from_dict({**fields, "n": _check.count("n", fields["n"])})
+
+    @abstractmethod
+    def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
+        """The next round's description, or the result."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What is estimated, in a sentence."""
+
+
+@dataclass(frozen=True, repr=False)
+class Protocol:
+    """One round: `users` devices run `randomizer`, and at least `minimum` of them must answer.
+
+    `learnt` is what earlier rounds have published, one entry a round.
+    """
+
+    estimator: Estimator
+    randomizer: Randomizer
+    users: int
+    minimum: int
+    round: int = 1
+    learnt: tuple[dict[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, most in (("users", MOST_USERS), ("minimum", MOST_USERS), ("round", MOST_ROUNDS)):
+            object.__setattr__(self, name, _check.count(name, getattr(self, name), most=most))
+        if self.minimum > self.users:
+            raise InvalidInput(
+                f"must be at most the number of users, {self.users}",
+                parameter="minimum",
+                value=str(self.minimum),
+            )
+        if len(self.learnt) != self.round - 1:
+            raise InvalidInput(
+                f"must have an entry for each of the {self.round - 1} rounds before",
+                parameter="learnt",
+                value=str(len(self.learnt)),
+            )
+        if self.bytes_per_user > LONGEST:
+            raise InvalidInput(
+                f"a message must be at most {LONGEST} bytes long; this one would have "
+                f"{self.bytes_per_user}."
+            )
+        self.estimator.model.check_promise(self)
+
+    @property
+    def model(self) -> str:
+        """ "local" or "shuffle"."""
+        return self.estimator.model.name
+
+    @property
+    def privacy(self) -> Privacy:
+        """What the whole protocol promises to everybody who takes part."""
+        return self.estimator.privacy
+
+    @property
+    def messages_per_user(self) -> int:
+        """How many messages of a device the server sees in this round, told apart or not."""
+        return self.randomizer.messages
+
+    @property
+    def bytes_per_user(self) -> int:
+        """What a device sends in this round."""
+        return HEADER_BYTES + self.randomizer.payload_bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the description; every message carries the first bytes of it."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    @cached_property
+    def label(self) -> bytes:
+        """What every message of this round begins with."""
+        return label(self.round, bytes.fromhex(self.digest))
+
+    def client(self, answered: Iterable[Protocol] = ()) -> Client:
+        """What runs on a person's device, which has answered these rounds before.
+
+        The promise holds whatever a server says if `answered` is right.
+        """
+        return Client(self, answered)
+
+    def server(self, state: bytes | None = None) -> Server:
+        """What collects the messages, from the beginning or from a saved state."""
+        return Server(self) if state is None else Server(self).restore(state)
+
+    def shuffler(self) -> Shuffler:
+        """What stands between devices and server in the shuffle model."""
+        return Shuffler(self)
+
+    def following(self, randomizer: Randomizer, users: int, learnt: dict[str, Any]) -> Protocol:
+        """The next round, with what this one has told; the minimum stays the same part."""
+        least = -(-self.minimum * users // self.users)
+        return replace(
+            self,
+            randomizer=randomizer,
+            users=users,
+            minimum=least,
+            round=self.round + 1,
+            learnt=(*self.learnt, learnt),
+        )
+
+    def released(self, answer: Answer) -> Release:
+        """What came out of the last round, this one."""
+        return Release(
+            answers=(answer,),
+            privacy=self.privacy,
+            neighbors=Neighbors.SUBSTITUTE,
+            plan_digest=self.digest,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The description as plain data."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "privacy": privacy.to_dict(self.privacy),
+            "estimator": self.estimator.to_dict(),
+            "round": self.round,
+            "users": self.users,
+            "minimum": self.minimum,
+            "randomizer": self.randomizer.to_dict(),
+            "learnt": list(self.learnt),
+        }
+
+    def to_json(self) -> str:
+        """The description as everybody gets it, written in one way only."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        _require_short(text)
+        return text
+
+    @classmethod
+    def from_json(cls, text: str) -> Protocol:
+        """The protocol described; InvalidInput if the text is no description, or contradicts
+        itself."""
+        if isinstance(text, str):
+            _require_short(text)
+        return read_json(text, [SCHEMA], "a protocol", cls._of)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Protocol:
+        found = cls(
+            estimator=Estimator.from_dict(fields["estimator"]),
+            randomizer=Randomizer.from_dict(fields["randomizer"]),
+            users=fields["users"],
+            minimum=fields["minimum"],
+            round=fields["round"],
+            learnt=tuple(dict(entry) for entry in fields["learnt"]),
+        )
+        said = (fields["model"], privacy.from_dict(fields["privacy"]))
+        if said != (found.model, found.privacy):
+            raise InvalidInput("the description contradicts itself about its model or its promise.")
+        # What cannot be written again is refused here, where it is read.
+        _ = found.digest
+        return found
+
+    def describe(self) -> str:
+        """The round in words."""
+        share, promise = self.randomizer.share, self.privacy.describe()
+        if share != 1:
+            promise += f", of which this round takes {float(share):.2g}"
+        count = self.messages_per_user
+        messages = "one message" if count == 1 else f"{count} messages"
+        rows = [
+            ("estimates", self.estimator.describe()),
+            ("promise", promise),
+            *(("caution", sentence) for sentence in cautions(self.privacy, self.users)),
+            ("trust", self.estimator.model.trust(self.minimum)),
+            ("users", f"{self.users}, and at least {self.minimum}"),
+            ("each sends", f"{messages}, {self.bytes_per_user} bytes in all"),
+            ("randomizer", self.randomizer.kind),
+            ("description", f"sha256 {self.digest[:16]}…"),
+        ]
+        width = max(len(name) for name, _ in rows)
+        head = f"Round {self.round}, {self.model} model"
+        return joined([head, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+
+def _require_short(text: str) -> None:
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"a description must be at most {LONGEST} characters long; got {len(text)}."
+        )
+    if sum(map(text.count, ",[{")) > MOST_PARTS:
+        raise InvalidInput(f"a description must have at most {MOST_PARTS} numbers and lists.")

@@ -1,0 +1,1 @@
+"""Records by columns, and exact work on them: what kernels are made of."""

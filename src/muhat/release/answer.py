@@ -1,0 +1,127 @@
+"""What came out for one part of a plan; every kind of statistic has its kind of answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from muhat import _check
+from muhat._arrays import Floats
+from muhat.errors import InvalidInput
+from muhat.release.certificate import Certificate
+
+CONFIDENCE = 0.95
+"""That of the intervals that are written and shown."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Answer(ABC):
+    """Values, how far off they may be, and what that rests on.
+
+    `n` is the public number of records, None if it is secret, and `contributions` the most records
+    of a person. With a `failure`, the reason why, no value came out. Nothing here depends on the
+    data except through noisy numbers.
+    """
+
+    mechanism: str
+    n: int | None
+    contributions: int
+    assumptions: tuple[str, ...]
+    certificate: Certificate | None = None
+    failure: str | None = None
+
+    schema: ClassVar[str]
+    """The meaning of an existing field never changes; a new meaning is a new schema."""
+
+    def __post_init__(self) -> None:
+        _check.count("contributions", self.contributions)
+        if self.n is not None:
+            _check.count("n", self.n, least=0)
+
+    @property
+    def failed(self) -> bool:
+        """Whether no value came out; the promise is spent all the same."""
+        return self.failure is not None
+
+    @property
+    @abstractmethod
+    def called(self) -> str:
+        """What it is, where something is said of it: "a mean"."""
+
+    @property
+    @abstractmethod
+    def heading(self) -> str:
+        """What it is, in a title: "mean", "means by region"."""
+
+    @property
+    def people(self) -> str:
+        """What is known of n."""
+        return "n secret" if self.n is None else f"n = {self.n}"
+
+    def details(self) -> list[str]:
+        """How the values were found, in sentences for a full description."""
+        return []
+
+    @abstractmethod
+    def rows(self) -> list[list[str]]:
+        """The table for people: a header, then a line a value."""
+
+    @abstractmethod
+    def notes(self) -> list[str]:
+        """What to know about the table, in sentences."""
+
+    def parts(self) -> Mapping[Hashable, Answer]:
+        """The answers of its groups, by name; none if it has none."""
+        return {}
+
+    def projected(self, onto: Any = None) -> Answer:
+        """The values moved to the nearest that are possible; see the release."""
+        raise InvalidInput(f"{self.called} is not projected: its values are possible ones.")
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The answer that `to_dict` described."""
+
+    def written(self, account: dict[str, Any]) -> dict[str, Any]:
+        """The answer beside what was promised and paid for it."""
+        return {"schema": self.schema, **self.to_dict(), **account}
+
+    def _common(self) -> dict[str, Any]:
+        """What every answer says, as plain data."""
+        return {
+            "mechanism": self.mechanism,
+            "n": self.n,
+            "contributions": self.contributions,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+            "assumptions": list(self.assumptions),
+        }
+
+
+def read_common(fields: dict[str, Any]) -> dict[str, Any]:
+    """What every answer says, from plain data, as arguments."""
+    n, certificate = fields["n"], fields["certificate"]
+    return {
+        "mechanism": str(fields["mechanism"]),
+        "n": None if n is None else _check.count("n", n, least=0),
+        "contributions": _check.count("contributions", fields["contributions"]),
+        "certificate": None if certificate is None else Certificate.from_dict(certificate),
+        "assumptions": tuple(map(str, fields["assumptions"])),
+    }
+
+
+def interval_fields(interval: tuple[Floats, Floats], target: str = "records") -> dict[str, Any]:
+    """The interval around the exact answer for the clipped records, or for their population."""
+    lower, upper = interval
+    return {
+        "confidence": CONFIDENCE,
+        "target": target,
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+    }
