@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from muhat.data.files import csv_data as csv_data
     from muhat.domains import Ball as Ball
     from muhat.domains import Box as Box
+    from muhat.domains import Choices as Choices
     from muhat.domains import Ellipsoid as Ellipsoid
     from muhat.domains import LpBall as LpBall
     from muhat.domains import MomentTensor as MomentTensor
@@ -80,6 +81,7 @@ _HOMES = {
     "csv_data": "muhat.data.files",
     "Ball": "muhat.domains",
     "Box": "muhat.domains",
+    "Choices": "muhat.domains",
     "Ellipsoid": "muhat.domains",
     "LpBall": "muhat.domains",
     "MomentTensor": "muhat.domains",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from muhat.domains.ball import Ball
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.box import Box
+from muhat.domains.choices import Choices
 from muhat.domains.combine import OPERATIONS
 from muhat.domains.ellipsoid import Ellipsoid
 from muhat.domains.image import Image
@@ -22,6 +23,7 @@ from muhat.domains.zonotope import Zonotope
 __all__ = [
     "Ball",
     "Box",
+    "Choices",
     "Domain",
     "Ellipsoid",
     "Image",
