@@ -10,8 +10,7 @@ import numpy as np
 import muhat as mh
 from benchmarks.unbounded_cells import Cell
 from benchmarks.unbounded_lines import ROUNDS, rms
-from muhat.studies.coinpress import coinpress_mean
-from muhat.studies.coinpress_covariance import coinpress_whitened_mean
+from muhat.studies.coinpress import coinpress_mean, coinpress_whitened_mean
 from muhat.studies.samples import SHAPES, covariance_root
 
 COVARIANCE_ROUNDS = (1, 2, 3, 4, 5)

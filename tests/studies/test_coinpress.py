@@ -9,10 +9,15 @@ import pytest
 from scipy import stats
 
 from muhat.errors import InvalidInput
-from muhat.studies import coinpress, coinpress_covariance
-from muhat.studies.coinpress import clip_radius, coinpress_mean, gaussian_radius, shares
-from muhat.studies.coinpress_covariance import coinpress_covariance as learn_covariance
-from muhat.studies.coinpress_covariance import coinpress_whitened_mean
+from muhat.studies import coinpress
+from muhat.studies.coinpress import (
+    clip_radius,
+    coinpress_mean,
+    coinpress_whitened_mean,
+    gaussian_radius,
+    shares,
+)
+from muhat.studies.coinpress import coinpress_covariance as learn_covariance
 from muhat.studies.samples import SHAPES, covariance_root
 
 
@@ -137,7 +142,7 @@ def test_one_record_moves_the_moment_by_the_sensitivity_that_its_noise_is_made_f
 
 
 def test_the_noise_of_a_moment_is_symmetric_with_independent_entries_above():
-    noise = coinpress_covariance._symmetric_noise(200, np.random.default_rng(3))
+    noise = coinpress._symmetric_noise(200, np.random.default_rng(3))
     assert np.array_equal(noise, noise.T)
     entries = noise[np.triu_indices(200)]
     assert abs(np.mean(entries**2) - 1) < 5.5 * math.sqrt(2 / len(entries))

@@ -13,11 +13,10 @@ from muhat.studies import (
     huang_covariance,
     huang_digits,
     huang_gaussian,
-    huang_images,
     huang_quantiles,
 )
 from muhat.studies.drawing import figure_of
-from muhat.studies.huang_images import MNIST, Images, images
+from muhat.studies.huang_digits import MNIST, Images, images
 from muhat.studies.huang_trials import (
     CLIPPED,
     KNOWN,
@@ -289,7 +288,7 @@ def test_the_papers_quantile_is_near_the_best_one_and_a_change_is_noticed(measur
 
 
 def test_images_come_from_the_folder_that_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(huang_images.FOLDER, str(tmp_path))
+    monkeypatch.setenv(huang_digits.FOLDER, str(tmp_path))
     with pytest.raises(InvalidInput, match="train-images"):
         images((0,), 0)
     for names, shape in ((IMAGES, (4, 2, 2)), (LABELS, (4,))):
@@ -306,7 +305,7 @@ def test_images_come_from_the_folder_that_is_named(tmp_path, monkeypatch):
 
 
 def test_images_of_scikit_learn_stand_in_and_say_so(monkeypatch):
-    monkeypatch.delenv(huang_images.FOLDER, raising=False)
+    monkeypatch.delenv(huang_digits.FOLDER, raising=False)
     package = ModuleType("sklearn.datasets")
     package.load_digits = lambda: SimpleNamespace(data=np.full((5, 64), 16.0))
     monkeypatch.setitem(sys.modules, "sklearn", ModuleType("sklearn"))
@@ -317,7 +316,7 @@ def test_images_of_scikit_learn_stand_in_and_say_so(monkeypatch):
 
 
 def test_printed_digits_are_there_without_any_data(monkeypatch):
-    monkeypatch.delenv(huang_images.FOLDER, raising=False)
+    monkeypatch.delenv(huang_digits.FOLDER, raising=False)
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     found = images((0, 1), 3, printed_of_each=20)
     assert "printed" in found.source

@@ -21,18 +21,24 @@ from muhat.studies.gaboardi import (
     known_var,
     unk_var,
 )
-from muhat.studies.huang_local import DELTA, STUDY, Cell, cells, largest_rho, measure, protocol
-from muhat.studies.huang_local_shown import (
+from muhat.studies.huang_local import (
     BALL,
     CHAIN,
+    DELTA,
     DIVIDED,
     KNOWN,
     MENDED,
     NAMES,
     PLAIN,
     PRINTED,
+    STUDY,
     UNKNOWN,
+    Cell,
+    cells,
     common,
+    largest_rho,
+    measure,
+    protocol,
     verdict,
 )
 from muhat.studies.study import Result, rows_from_csv, rows_to_csv, where

@@ -14,7 +14,7 @@ from muhat.studies import blog, errata, mistakes, nikolov_tang, zou_liu_upadhyay
 from muhat.studies.drawing import figure_of
 from muhat.studies.mistakes import Numbers, shows
 from muhat.studies.study import Result, rows_from_csv, rows_to_csv, where
-from muhat.studies.zou_liu_upadhyay_shown import FLOOR, OPTIMUM, PAPER_TREE, ROOT, SCHATTEN, TREE
+from muhat.studies.zou_liu_upadhyay import FLOOR, OPTIMUM, PAPER_TREE, ROOT, SCHATTEN, TREE
 
 INF = math.inf
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"

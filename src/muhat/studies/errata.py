@@ -1,7 +1,7 @@
 """Mistakes of the five papers, each shown by a number that is computed when the study runs.
 
-The statements stand in `errata_*.py`, a file or two for each paper, with the corrected ones that
-muhat uses instead. Statements that no number can show (a wrong letter in a proof) are not listed.
+The statements stand in `errata_*.py`, a file for each paper, with the corrected ones that muhat
+uses instead. Statements that no number can show (a wrong letter in a proof) are not listed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 from muhat.studies import (
     errata_blog,
     errata_huang,
-    errata_huang_search,
     errata_kamath,
-    errata_kamath_loose,
     errata_nikolov_tang,
     errata_zou_liu_upadhyay,
 )
@@ -28,8 +26,6 @@ MISTAKES: tuple[Mistake, ...] = (
     *errata_blog.MISTAKES,
     *errata_zou_liu_upadhyay.MISTAKES,
     *errata_kamath.MISTAKES,
-    *errata_kamath_loose.MISTAKES,
-    *errata_huang_search.MISTAKES,
     *errata_huang.MISTAKES,
 )
 

@@ -1,12 +1,129 @@
-"""Mistakes of Huang, Liang and Yi 2021 (HLY21) about means, by numbers."""
+"""Mistakes of Huang, Liang and Yi 2021 (HLY21), by numbers."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 import numpy as np
 
 from muhat.studies.mistakes import READ_AGAIN, Numbers, mistake
+
+CELLS = 1024
+
+
+def _search(u: int, below: Callable[[int], bool]) -> tuple[int, int]:
+    """Algorithm 1 without noise on {0, …, u}: what it returns, and after how many rounds."""
+    left, right, rounds = 0, u, 0
+    while left < right:
+        middle, rounds = (left + right) // 2, rounds + 1
+        left, right = (middle + 1, right) if below(middle) else (left, middle)
+    return (left + right) // 2, rounds
+
+
+def _found(records: Sequence[int], u: int, rank: int) -> tuple[int, int]:
+    """What `≤` of the paper and what `<` find."""
+
+    def count(value: int) -> int:
+        return sum(record <= value for record in records)
+
+    paper, _ = _search(u, lambda middle: count(middle) <= rank)
+    ours, _ = _search(u, lambda middle: count(middle) < rank)
+    return paper, ours
+
+
+@mistake(
+    "HLY21",
+    "Theorem 1: rounds",
+    says="log u rounds of ρ/log u each spend ρ",
+    means="{0, …, u} takes ⌈log₂(u+1)⌉ rounds",
+    sign="≤",
+)
+def rounds() -> Numbers:
+    u = 1024
+    counts = (_search(u, lambda middle, c=cell: middle < c)[1] for cell in range(u + 1))  # type: ignore[misc]
+    exact = max(counts)
+    about = f"u = 1024, rounds; {exact / math.log2(u):.3g} times ρ is spent"
+    return Numbers(exact, math.log2(u), math.ceil(math.log2(u + 1)), about)
+
+
+@mistake(
+    "HLY21",
+    "Algorithm 1, line 5",
+    says="c̃ ≤ m finds the m-th smallest record",
+    means="c̃ < m does; ≤ finds the next one",
+    sign="=",
+)
+def comparison() -> Numbers:
+    records, u, rank = [2, 5, 9], 15, 2
+    paper, ours = _found(records, u, rank)
+    return Numbers(sorted(records)[rank - 1], paper, ours, "records 2, 5, 9, no noise, m = 2")
+
+
+@mistake(
+    "HLY21",
+    "Algorithm 1, line 5, m = n",
+    says="c̃ ≤ m finds the largest record at m = n",
+    means="it returns u, whatever the records are",
+    sign="=",
+)
+def comparison_at_the_end() -> Numbers:
+    records, u = [2, 5, 9], 1_000_000
+    paper, ours = _found(records, u, 3)
+    return Numbers(max(records), paper, ours, "records 2, 5, 9, no noise, m = 3, u = 10⁶")
+
+
+def _failure(beta: float, rounds_base: float, tail_base: float) -> float:
+    """That the noise of one of T rounds passes the printed τ towards the wrong answer.
+
+    In units of the noise's deviation √(log u/(2ρ)) τ is √log(log u/β), whatever ρ. The bases are
+    those of log u and of the logarithm around it.
+    """
+    rounds = math.log(CELLS, rounds_base)
+    printed = math.sqrt(math.log(rounds / beta, tail_base))
+    return 1 - NormalDist().cdf(printed) ** math.ceil(math.log2(CELLS))
+
+
+@mistake(
+    "HLY21",
+    "Theorem 1: τ",
+    says="τ = √(log u·log(log u/β)/(2ρ)) fails with probability β at most",
+    means="σ·Φ⁻¹(1 − β/T), T = ⌈log₂(u+1)⌉ rounds, or twice the logarithm under the root",
+    sign="≤",
+)
+def rank_error() -> Numbers:
+    rho, beta, small = 1 / 200, 0.05, 0.001
+    rounds = math.log2(CELLS)
+    deviation = math.sqrt(rounds / (2 * rho))
+    normal = NormalDist()
+    exact = deviation * normal.inv_cdf((1 - beta) ** (1 / rounds))
+    printed = deviation * math.sqrt(math.log(rounds / beta))
+    about = (
+        "u = 1023, ρ = 1/200, β = 5 %, log₂u rounds and a natural logarithm for the tail: "
+        f"{_failure(beta, 2, math.e):.1%} fail; natural throughout "
+        f"{_failure(beta, math.e, math.e):.1%}; base 2 throughout {_failure(beta, 2, 2):.1%}, no "
+        f"violation, and {_failure(small, 2, 2):.2%} at β = {small:.1%}"
+    )
+    return Numbers(exact, printed, deviation * normal.inv_cdf(1 - beta / rounds), about)
+
+
+@mistake(
+    "HLY21",
+    "Theorem 2: τ",
+    says="u → du² in Theorem 1, with ρ/4, gives 2√(log(du)·log(log(du)/β)/ρ)",
+    means="2√(log(du)·log(2·log(du)/β)/ρ), as log(u²) = 2·log u",
+    sign="≤",
+    source=READ_AGAIN,
+)
+def theorem_2() -> Numbers:
+    u, rho, beta = 1023, 0.5, 0.05
+    logs = math.log(u**2)
+    exact = math.sqrt(logs * math.log(logs / beta) / (2 * rho / 4))
+    single = math.log(u)
+    printed = 2 * math.sqrt(single * math.log(single / beta) / rho)
+    corrected = 2 * math.sqrt(single * math.log(2 * single / beta) / rho)
+    return Numbers(exact, printed, corrected, "d = 1, u = 1023, ρ = 0.5, β = 5 %")
 
 
 @mistake(
@@ -82,4 +199,14 @@ def rotated() -> Numbers:
     )
 
 
-MISTAKES = (lemma_3, sensitivity, best_rank, rotated)
+MISTAKES = (
+    rounds,
+    comparison,
+    comparison_at_the_end,
+    rank_error,
+    theorem_2,
+    lemma_3,
+    sensitivity,
+    best_rank,
+    rotated,
+)

@@ -7,10 +7,10 @@ first. An oracle that is told the largest variance is added.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import geometric_mean
 
 import numpy as np
 
-from muhat.studies.huang_shown import beside, panel
 from muhat.studies.huang_trials import (
     COVARIANCE_ROUNDS,
     KNOWN,
@@ -24,9 +24,10 @@ from muhat.studies.huang_trials import (
     TOLD,
     TRIALS,
     TrialCell,
+    beside,
     best,
     by_cell,
-    geometric_mean,
+    panel,
     ratios,
     runs_of,
     trials,

@@ -6,8 +6,8 @@ The values of μ and the places on the axes are in the paper's pictures only; th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import geometric_mean
 
-from muhat.studies.huang_shown import beside, panel
 from muhat.studies.huang_trials import (
     CLIPPED,
     KNOWN,
@@ -19,8 +19,9 @@ from muhat.studies.huang_trials import (
     SHIFTED,
     TRIALS,
     TrialCell,
+    beside,
     by_cell,
-    geometric_mean,
+    panel,
     ratios,
     runs_of,
     trials,

@@ -10,6 +10,7 @@ of the ball as well, are releases.
 from __future__ import annotations
 
 import math
+from statistics import geometric_mean
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from muhat.studies.huang_trials import (
     PAPER,
     TRIALS,
     TrialCell,
-    geometric_mean,
     runs_of,
     trials,
 )

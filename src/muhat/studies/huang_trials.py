@@ -1,4 +1,4 @@
-"""What the studies of Huang, Liang and Yi share: estimators, trials, rows, and how they are read.
+"""What the studies of Huang, Liang and Yi share: estimators, trials, rows and their figures.
 
 A row is an estimator in a cell: a figure with one place on its x axis. `error` is the paper's
 metric, the mean of ℓ₂ errors without the smallest and the largest tenth of the trials, against the
@@ -9,7 +9,6 @@ privacy costs; `rms` and `private_rms` are root mean squares, which do not hide 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -20,10 +19,10 @@ from muhat._arrays import Floats
 from muhat.domains import Reals
 from muhat.planning import Plan, plan_mean
 from muhat.privacy import ZCDP
-from muhat.studies.coinpress import coinpress_mean
-from muhat.studies.coinpress_covariance import coinpress_whitened_mean
+from muhat.studies.coinpress import coinpress_mean, coinpress_whitened_mean
+from muhat.studies.drawing import Line, lines
 from muhat.studies.study import Cell as Value
-from muhat.studies.study import Row, Rows
+from muhat.studies.study import Panel, Row, Rows, where
 
 Run = Callable[[Floats, Generator], Floats]
 
@@ -193,6 +192,71 @@ def ratios(rows: Rows, column: str, name: str, *kinds: str) -> list[float]:
     return [errors[name] / best(errors, *kinds) for errors in by_cell(rows, column).values()]
 
 
-def geometric_mean(values: Iterable[float]) -> float:
-    """The exponential of the mean logarithm; of no values there is none."""
-    return statistics.geometric_mean(values)
+LOOKS: dict[str, tuple[int | None, str, bool]] = {
+    MUHAT: (0, "-", False),
+    SHIFTED: (1, "-", False),
+    CLIPPED: (2, "-", False),
+    PLAIN: (None, "-", False),
+    **{f"{KNOWN}{t}": (look, "--" if t == 10 else ":", True) for look, t in enumerate(ROUNDS, 3)},
+    **{f"{TOLD}{t}": (look, "-.", False) for look, t in enumerate(ROUNDS, 3)},
+    **{
+        f"{LEARNT}{t}": (look, "--" if t == 5 else ":", True)
+        for look, t in enumerate(COVARIANCE_ROUNDS, 3)
+    },
+}
+"""Colour and marker, dashes, and whether the marker is hollow."""
+
+LABELS = {
+    MUHAT: "muhat's default",
+    **{f"{TOLD}{t}": f"{KNOWN}{t}, told the scale" for t in ROUNDS},
+}
+X_LABELS = {
+    "d": "dimension d",
+    "rho": "ρ of zCDP",
+    "bound": "R/√d, the bound on the mean",
+}
+NAMES = {"mu": "μ = ", "kappa": "κ = "}
+DASHES = ("-", "--", ":")
+
+
+def panel(
+    title: str, rows: Rows, x: str, kinds: tuple[str, ...], *, y: str = "error", label: str = ""
+) -> Panel:
+    """Errors over a column, a line for each estimator of these kinds."""
+    found = []
+    for name, (look, dash, hollow) in LOOKS.items():
+        chosen = sorted(where(rows, estimator=name), key=lambda row: float(row[x]))
+        if chosen and name.startswith(kinds):
+            places, heights = [row[x] for row in chosen], [row[y] for row in chosen]
+            shown = LABELS.get(name, name.replace("learnt covariance t", "MVCRec t"))
+            found.append(Line(shown, places, heights, look, dash, hollow))
+    return lines(title, found, x=X_LABELS[x], y=label or "ℓ₂ error, trimmed mean")
+
+
+def beside(
+    title: str,
+    rows: Rows,
+    x: str,
+    by: str,
+    names: tuple[str, ...],
+    *,
+    kinds: tuple[str, ...] = (KNOWN, LEARNT),
+) -> Panel:
+    """Errors over a column beside those of COINPRESS at its best, a line for each value of `by`."""
+    found = []
+    for look, name in enumerate(names):
+        for number, value in enumerate(dict.fromkeys(row[by] for row in rows)):
+            chosen = where(rows, **{by: value})
+            places = {row["cell"]: row[x] for row in chosen}
+            quotients = dict(zip(places, ratios(chosen, "private_rms", name, *kinds), strict=True))
+            order = sorted(places, key=lambda cell: float(places[cell]))
+            label = f"{LABELS.get(name, name)}, {NAMES.get(by, '')}{_text(value)}"
+            heights = [quotients[cell] for cell in order]
+            xs = [places[cell] for cell in order]
+            found.append(Line(label, xs, heights, look, DASHES[number % 3], number > 0))
+    shown = "RMS error ÷ COINPRESS's best t"
+    return lines(title, found, x=X_LABELS[x], y=shown, scale="semilogx", level=1)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
