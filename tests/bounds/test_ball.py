@@ -13,8 +13,7 @@ import pytest
 
 import muhat as mh
 from muhat import bounds
-from muhat.bounds.packing import packing_error
-from muhat.bounds.volumes import volume_error
+from muhat.bounds.ball import packing_error, volume_error
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, PureDP
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muhat.bounds import LowerBound, divergences, linear_queries, minimum_width, pairs
+from muhat.bounds import LowerBound, divergences, linear_queries, minimum_width
 from muhat.bounds.schatten import schatten_floor
 from muhat.ellipsoids.finite import around_columns, around_differences
 from muhat.errors import InvalidInput
@@ -182,7 +182,7 @@ def test_the_pair_inequality_holds_for_any_pair_at_its_own_privacy(case):
             pair = math.exp(divergences.log_pair_approx(loss / 3, implied))
             assert distance <= spread * pair * (1 + 1e-9) + 1e-12
     if rho > 1e-12:
-        assert distance <= spread * math.exp(pairs.log_pair_zcdp(rho)) * (1 + 1e-3) + 1e-12
+        assert distance <= spread * math.exp(divergences.log_pair_zcdp(rho)) * (1 + 1e-3) + 1e-12
 
 
 def test_the_concentrated_pair_is_attained_by_two_points():
@@ -190,7 +190,7 @@ def test_the_concentrated_pair_is_attained_by_two_points():
     for s in (0.01, 0.5, 2.0):
         kappa = math.tanh(s)
         divergence = 2 * kappa * s
-        assert math.exp(pairs.log_pair_zcdp(divergence)) == pytest.approx(
+        assert math.exp(divergences.log_pair_zcdp(divergence)) == pytest.approx(
             4 * math.sinh(s) ** 2, rel=1e-12
         )
         P, Q, y = (
@@ -211,14 +211,16 @@ def test_the_gaussian_pair_is_integrated_to_the_last_digits_and_rounded_up(mu):
             [0, 1 / (1 + m), 4 / (1 + m), 1, 3, 8, 20],
         )
         exact = float(mpmath.log(4 * (1 - rest) / rest))
-    found = pairs.log_pair_gdp(mu)
+    found = divergences.log_pair_gdp(mu)
     assert exact <= found <= exact + (2e-8 if mu < 1e-4 else 3e-12)
 
 
 @pytest.mark.parametrize("rho", [1e-12, 1e-3, 0.1, 1.0, 30.0, 1000.0])
 def test_the_concentrated_pair_is_better_than_chi_squared_and_worse_than_gaussian(rho):
-    assert math.log(2 * rho) <= pairs.log_pair_zcdp(rho) <= divergences.log_one_sided_zcdp(rho)
-    assert pairs.log_pair_gdp(math.sqrt(2 * rho)) <= pairs.log_pair_zcdp(rho) + 1e-7
+    assert (
+        math.log(2 * rho) <= divergences.log_pair_zcdp(rho) <= divergences.log_one_sided_zcdp(rho)
+    )
+    assert divergences.log_pair_gdp(math.sqrt(2 * rho)) <= divergences.log_pair_zcdp(rho) + 1e-7
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_the_concentrated_pair_is_better_than_chi_squared_and_worse_than_gaussia
 )
 def test_groups_only_help(epsilon, delta):
     group, pair = (
-        pairs.log_group_approx(epsilon, delta),
+        divergences.log_group_approx(epsilon, delta),
         divergences.log_pair_approx(epsilon, delta),
     )
     assert group <= pair
@@ -235,7 +237,7 @@ def test_groups_only_help(epsilon, delta):
 
 
 def test_groups_help_where_delta_is_large():
-    gain = divergences.log_pair_approx(1e-3, 1e-3) - pairs.log_group_approx(1e-3, 1e-3)
+    gain = divergences.log_pair_approx(1e-3, 1e-3) - divergences.log_group_approx(1e-3, 1e-3)
     assert math.exp(gain / 2) > 10
 
 

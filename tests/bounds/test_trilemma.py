@@ -16,8 +16,7 @@ from scipy import integrate
 
 from muhat import bounds
 from muhat.bounds.score import QUARTER, Score
-from muhat.bounds.trilemma_search import Landscape
-from muhat.bounds.two_points import distances, log_moment, peak
+from muhat.bounds.trilemma_search import Landscape, distances, log_moment, peak
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, PureDP
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from muhat.bounds.ball import BallBounds, any_mean, ball
-from muhat.bounds.domains import contact_pairs, unbiased
 from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
-from muhat.bounds.unbiased import unbiased_mean, unbiased_sum
+from muhat.bounds.unbiased import contact_pairs, unbiased, unbiased_mean, unbiased_sum
 from muhat.bounds.width import MinimumWidth, minimum_width
 
 __all__ = [

@@ -8,15 +8,17 @@ there is no number. Proofs: docs/proofs/ball.md and bounds.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._plain import Plain
-from muhat.bounds.domains import unbiased
-from muhat.bounds.lower_bound import LowerBound, rounded_down
-from muhat.bounds.packing import packing_error
-from muhat.bounds.table import BoundTable
-from muhat.bounds.volumes import volume_error
+from muhat.bounds.lower_bound import BoundTable, LowerBound, rounded_down
+from muhat.bounds.unbiased import unbiased
 from muhat.domains import Ball
 from muhat.privacy import (
     Privacy,
@@ -25,7 +27,113 @@ from muhat.privacy import (
     gaussian_mu_squared,
     pure_within,
 )
-from muhat.privacy.rounding import root_at_least
+from muhat.privacy.rounding import float_at_least, root_at_least
+
+
+def packing_error(n: int, dim: int, epsilon: float) -> float:
+    """Code words in the unit ball: what no purely private mechanism can beat (B7), rounded down.
+
+    Some dataset has an error E‖answer − mean‖₂ of at least
+
+        max over m ≤ n and D ≤ d of  L·(m/n)·√(D/d)·G/(1 + G),   G = (P_D − 1)·e^{−mε},
+
+    with P_D = ⌈2^d/Σ_{i<D} C(d, i)⌉ words of length d at Hamming distance D (Gilbert and
+    Varshamov), and L = 1. Any m and D are valid, the best are searched.
+    """
+    log_others = _log_packing_sizes(dim)
+    # m·G/(1+G) is log-concave in m and best where x = mε solves ln(x − 1) + x = ln(P_D − 1).
+    low, high = np.ones(dim), np.maximum(2.0, log_others)
+    with np.errstate(divide="ignore"):
+        for _ in range(60):
+            x = (low + high) / 2
+            above = np.log(x - 1) + x > log_others
+            low, high = np.where(above, low, x), np.where(above, x, high)
+    middle = np.floor(np.minimum(high / epsilon, float(n)))
+    best = 0.0
+    distances = np.arange(1, dim + 1)
+    for offset in (0, 1):
+        m = np.clip(middle + offset, 1, n)
+        share = np.exp(-np.logaddexp(0, m * epsilon - log_others))
+        best = max(best, float(np.max(m / n * np.sqrt(distances / dim) * share)))
+    return best * (1 - 1e-10)
+
+
+def _log_packing_sizes(dim: int) -> NDArray[np.float64]:
+    """ln(P_D − 1) for D = 1 … d, from exact integers; -inf where there is only one word."""
+    words = 1 << dim
+    choose, below = 1, 0
+    logarithms = np.empty(dim)
+    for distance in range(1, dim + 1):
+        below += choose
+        choose = choose * (dim - distance + 1) // distance
+        others = -(-words // below) - 1
+        logarithms[distance - 1] = math.log(others) if others else -math.inf
+    return logarithms
+
+
+def volume_error(n: int, dim: int, privacy: Privacy) -> float:
+    """Volumes in the unit ball: what no private mechanism can beat, biased or not; rounded down.
+
+    m of n records lie at an unknown point v of the ball of radius L = 1, the others at its centre.
+    The answer must find m·v/n, yet it can differ by little from the answer to records that are all
+    at the centre. Root mean square errors of some dataset, for every m ≤ n and with R = L·m/n:
+
+        (ε, δ)-DP:  √(d/(d + 2))·R·(1 − δ_m)^{1/2 + 1/d}·e^{−mε/d},
+                    δ_m = δ(e^{mε} − 1)/(e^ε − 1),
+        ρ-zCDP:     √(d/(2πe))·V_d^{1/d}·R·e^{−m²ρ/d},  V_d the volume of the unit ball.
+    """
+    if privacy.point is not None:
+        epsilon, delta = privacy.point
+        log_delta = math.log(delta) if delta else -math.inf
+        constant, most = -math.log1p(2 / dim) / 2, n
+
+        def log_error(m: float) -> float:
+            kept = _log_kept(m, epsilon, log_delta)
+            return constant + math.log(m / n) + (0.5 + 1 / dim) * kept - m * epsilon / dim
+
+        start = dim / epsilon
+    else:
+        rho, most = _divergence(privacy, n)
+        log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
+        constant = (math.log(dim / (2 * math.pi)) - 1) / 2 + log_volume / dim
+
+        def log_error(m: float) -> float:
+            return constant + math.log(m / n) - m * (m * rho / dim)
+
+        start = math.sqrt(dim / 2) / math.sqrt(rho)
+    # Sums of logarithms no larger than a few thousand times the result's: a wide margin.
+    best = max(log_error(m) for m in _candidates(log_error, most, start))
+    return math.exp(best) * (1 - 1e-9)
+
+
+def _divergence(privacy: Privacy, n: int) -> tuple[float, int]:
+    """ρ, and for how many records together the relative entropy is known to be at most m²ρ."""
+    first = privacy.renyi(Fraction(1))
+    if first is None:
+        raise AssertionError("a promise is a point, or bounds a divergence")
+    return float_at_least(first), 1 if privacy.implied_rho is None else n
+
+
+def _log_kept(m: float, epsilon: float, log_delta: float) -> float:
+    """ln(1 − δ_m); −inf where so little is kept that its digits would be lost."""
+    if log_delta == -math.inf:
+        return 0.0
+    log_group = log_delta + (m - 1) * epsilon
+    log_group += math.log(-math.expm1(-m * epsilon)) - math.log(-math.expm1(-epsilon))
+    return math.log1p(-math.exp(log_group)) if log_group < -1e-4 else -math.inf
+
+
+def _candidates(log_error: Callable[[float], float], n: int, start: float) -> set[int]:
+    """Whole numbers around the maximum of a concave function; every one of them is valid."""
+    low, high = 1.0, float(max(1, min(n, start)))
+    for _ in range(200):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        if log_error(left) < log_error(right):
+            low = left
+        else:
+            high = right
+    return {min(max(math.floor(low) + offset, 1), n) for offset in (-1, 0, 1, 2)}
+
 
 LARGEST_DIMENSION = 1_000_000
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from muhat import _check
-from muhat.bounds import divergences, pairs
+from muhat.bounds import divergences
+from muhat.bounds.divergences import one_sided, pair, two_sided
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.promised import one_sided, pair, two_sided
 from muhat.bounds.schatten import schatten_floor
 from muhat.bounds.unbiased import quotient
 from muhat.bounds.width import minimum_width
@@ -115,7 +115,7 @@ def _ours(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
     relation = Neighbors.ADD_REMOVE
     one, apart = one_sided(privacy), pair(privacy)
     if privacy.point is not None and one is None:
-        group = pairs.log_group_approx(*privacy.point)
+        group = divergences.log_group_approx(*privacy.point)
         return (
             _bound(norm, group, "unbiased", "some", "B4 for linear queries", privacy, relation),
             _bound(norm, group, "additive", "every", "B5", privacy, relation),
@@ -190,7 +190,7 @@ def _any_mechanism(norm: _Norm, privacy: Privacy, epsilon: float, leak: float) -
     else:
         delta = math.exp(min(epsilon, 700.0)) * leak * (1 + 1e-12)
         if delta < 1:
-            loss = pairs.log_group_approx(2 * epsilon, delta)
+            loss = divergences.log_group_approx(2 * epsilon, delta)
         else:
             refused = "Nothing is left of it here, as e^ε·δ is at least 1."
     return _bound(

@@ -21,8 +21,8 @@ from functools import lru_cache
 import numpy as np
 
 from muhat import _check
+from muhat.bounds.divergences import pair, two_sided
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.promised import pair, two_sided
 from muhat.bounds.unbiased import quotient
 from muhat.domains import Domain
 from muhat.domains.vectors import Vector

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.bounds.divergences import log_one_sided_pure
-from muhat.bounds.promised import one_sided
+from muhat.bounds.divergences import log_one_sided_pure, one_sided
 from muhat.privacy import Privacy
 
 QUARTER = math.pi / 4

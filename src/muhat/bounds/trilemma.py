@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
 from muhat._plain import Key
-from muhat.bounds.lower_bound import LowerBound, rounded_down
-from muhat.bounds.promised import one_sided
+from muhat.bounds.divergences import one_sided
+from muhat.bounds.lower_bound import BoundTable, LowerBound, rounded_down
 from muhat.bounds.score import Score
-from muhat.bounds.table import BoundTable
 from muhat.bounds.trilemma_paper import CITATION, paper_bounds
 from muhat.bounds.trilemma_search import Landscape
 from muhat.errors import InvalidInput

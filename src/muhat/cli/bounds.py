@@ -163,7 +163,7 @@ def _of_box(
 
 
 def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: float) -> str:
-    from muhat.bounds.table import NUMBERS
+    from muhat.bounds.lower_bound import NUMBERS
 
     columns = "one column" if dim == 1 else f"{dim} columns"
     title = f"Mean of {columns} · {privacy.describe()} · n = {n} · ℓ_{p:g} errors"

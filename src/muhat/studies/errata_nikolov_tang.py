@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.bounds.nikolov_tang import paper_mean
+from muhat.bounds.unbiased import paper_mean
 from muhat.domains import Ball, Box, LpBall
 from muhat.ellipsoids import gamma, smallest_ellipsoid
 from muhat.planning import plan_mean

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat.bounds.nikolov_tang import paper_mean
+from muhat.bounds.unbiased import paper_mean
 from muhat.domains import Ball, Box, Domain, MomentTensor, Points, Simplex
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.planning import plan_mean
