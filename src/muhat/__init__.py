@@ -61,6 +61,18 @@ if TYPE_CHECKING:
     from muhat.privacy.amplification import amplified as amplified
     from muhat.release import Certificate as Certificate
     from muhat.release import Release as Release
+    from muhat.statistics.asked import Correlation as Correlation
+    from muhat.statistics.asked import Count as Count
+    from muhat.statistics.asked import Covariance as Covariance
+    from muhat.statistics.asked import Mean as Mean
+    from muhat.statistics.asked import Quantile as Quantile
+    from muhat.statistics.asked import Queries as Queries
+    from muhat.statistics.asked import Regression as Regression
+    from muhat.statistics.asked import StandardDeviation as StandardDeviation
+    from muhat.statistics.asked import Sum as Sum
+    from muhat.statistics.asked import Variance as Variance
+    from muhat.statistics.schema import Bins as Bins
+    from muhat.statistics.schema import Schema as Schema
     from muhat.workloads.factorize import factorize as factorize
 
 _HOMES = {
@@ -109,6 +121,18 @@ _HOMES = {
     "count": "muhat.planning",
     "mean": "muhat.planning",
     "sum": "muhat.planning",
+    "Bins": "muhat.statistics.schema",
+    "Schema": "muhat.statistics.schema",
+    "Correlation": "muhat.statistics.asked",
+    "Count": "muhat.statistics.asked",
+    "Covariance": "muhat.statistics.asked",
+    "Mean": "muhat.statistics.asked",
+    "Quantile": "muhat.statistics.asked",
+    "Queries": "muhat.statistics.asked",
+    "Regression": "muhat.statistics.asked",
+    "StandardDeviation": "muhat.statistics.asked",
+    "Sum": "muhat.statistics.asked",
+    "Variance": "muhat.statistics.asked",
 }
 
 _ROOMS = {"bounds", "protocols", "research", "stream", "workloads"}

@@ -61,6 +61,28 @@ typing.assert_type(smooth.n_min, int | None)
 grouped = mh.plan_mean(domain=bounds, n=None, privacy=promise, by="sex", groups=["f", "m"])
 typing.assert_type(grouped, mh.Plan)
 
+# The public facts about a table, and what is asked of it.
+people = mh.Schema(
+    {"salary": (0, 2e5), "sex": ["f", "m"], "joined": mh.Bins([2000, 2010])},
+    unit="person",
+    max_rows="learn",
+    complete=["sex"],
+)
+typing.assert_type(people.bounds("salary"), tuple[int | float, int | float])
+typing.assert_type(people.unit, str | None)
+typing.assert_type(people.is_complete("sex"), bool)
+asked = mh.Mean("salary", by="sex", weight=2, target={"standard_error": 200}, n_group=2000)
+typing.assert_type(asked, mh.Mean)
+typing.assert_type(asked.name, str)
+typing.assert_type(asked.by, tuple[str, ...])
+typing.assert_type(asked.terms(), tuple[tuple[str, ...], ...])
+typing.assert_type(asked.checked(people), mh.Mean)
+typing.assert_type(mh.Count(by=["sex", "joined"]).columns, tuple[str, ...])
+typing.assert_type(mh.Quantile("salary", q=[0, 0.5, 1]).q, tuple[float, ...])
+typing.assert_type(mh.Sum("salary", per="unit").column, str)
+typing.assert_type(mh.Regression("salary ~ age").predictors, tuple[str, ...])
+typing.assert_type(mh.Queries(mh.workloads.prefix(1), columns="joined").workload, Workload)
+
 reals = mh.Reals(dim=1, magnitude=1e4)
 unbounded = mh.plan_mean(domain=reals, n=4000, privacy=promise)
 typing.assert_type(unbounded, mh.Plan)

@@ -32,6 +32,16 @@ mh.Ball(radius="1", dim=2)  # error: arg-type
 mh.Simplex(dims=4)  # error: call-arg
 mh.Neighbors.REPLACE  # error: attr-defined
 
+# Statistics of a set.
+mh.Schema({"age": (16, 90)}, units="person")  # error: call-arg
+mh.Schema({"age": (16, 90)}, unit="person", max_rows="all")  # error: arg-type
+mh.Mean("salary", "sex")  # error: call-arg
+mh.Mean("salary", per="person")  # error: arg-type
+mh.Mean(["salary", "age"])  # error: arg-type
+mh.Variance("salary", weight_column="share")  # error: call-arg
+mh.Count(target=200)  # error: arg-type
+mh.Covariance(3)  # error: arg-type
+
 # Options of a mean that are misspelt, missing, or of another kind of mean.
 mh.mean("a.csv", domain=bounds, privacy=promise, weigths=[1])  # error: call-overload
 mh.mean("a.csv", domain=bounds)  # error: call-overload
