@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,19 +85,12 @@ class CellTables:
 
     def _add_block(self, codes: Sequence[Table], times: int) -> None:
         rows = len(codes[0])
-        before: Axes = ()
-        # The indices of one axis, of the first two, and so on.
-        partial = [np.zeros(rows, np.int64)]
-        for axes, table in self._tables.items():
-            common = _common(before, axes)
-            del partial[common + 1 :]
-            for axis in axes[common:]:
-                partial.append(partial[-1] * self._shape[axis] + codes[axis])
+        for axes, index in table_indices(self._tables, self._shape, codes, rows):
+            table = self._tables[axes]
             if times == 1 and len(table) * _SPARSE <= rows:
-                table += np.bincount(partial[-1], minlength=len(table))
+                table += np.bincount(index, minlength=len(table))
             else:
-                np.add.at(table, partial[-1], times)
-            before = axes
+                np.add.at(table, index, times)
 
 
 class CellAccumulator:
@@ -128,6 +121,26 @@ class CellAccumulator:
     def _count(self, codes: list[NDArray[Any]], times: int) -> None:
         kept = kept_records(codes, self._sizes)
         self._tables.add(codes if kept is None else [axis[kept] for axis in codes], times)
+
+
+def table_indices(
+    sets: Iterable[Axes], shape: Sequence[int], codes: Sequence[Table], rows: int
+) -> Iterator[tuple[Axes, Table]]:
+    """For each set of axes the cells of some records in its table, by their codes.
+
+    Sets that begin as the one before share the work.
+    """
+    before: Axes = ()
+    # The indices of one axis, of the first two, and so on.
+    partial = [np.zeros(rows, np.int64)]
+    for axes in sets:
+        common = _common(before, axes)
+        del partial[common + 1 :]
+        for axis in axes[common:]:
+            first = len(partial) == 1
+            partial.append(codes[axis] if first else partial[-1] * shape[axis] + codes[axis])
+        yield axes, partial[-1]
+        before = axes
 
 
 def kept_records(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.bool_] | None:
@@ -204,8 +217,9 @@ def marginal(table: Table, sizes: Sequence[int], axes: Axes, wanted: Axes) -> Ta
     summed = tuple(place for place, axis in enumerate(axes) if axis not in wanted)
     kept = [axis for axis in axes if axis in wanted]
     order = [kept.index(axis) for axis in wanted]
-    made: Table = np.ascontiguousarray(full.sum(axis=summed).transpose(order))
-    return made.reshape([sizes[axes.index(axis)] for axis in wanted])
+    # The sum of all Python integers is one of them, not an array.
+    made: Table = np.asarray(full.sum(axis=summed), full.dtype).transpose(order)
+    return np.ascontiguousarray(made).reshape([sizes[axes.index(axis)] for axis in wanted])
 
 
 def _common(before: Axes, after: Axes) -> int:

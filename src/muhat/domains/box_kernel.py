@@ -106,6 +106,20 @@ class Coordinate:
             np.add(out, self.magic, out=out)
         np.clip(out, *self.ends, out=out)
 
+    def words(self, column: Column, buffer: NDArray[np.float64]) -> tuple[Steps, int]:
+        """Words and an offset, q = word − offset; the words of missing values mean nothing.
+
+        With an offset the words are the bits of magic sums, in the buffer, which is as long as the
+        column; without, the integers themselves.
+        """
+        place = (self.exponent, self.center, self.lower, self.upper)
+        if isinstance(column, Decimals):
+            return decimal_steps(column, *place), 0
+        if isinstance(column, Integers) and self.exponent <= COARSEST_EXACT:
+            return integer_steps(column, *place), 0
+        self.add_magic(column.values.astype(np.float64, copy=False), buffer)
+        return buffer.view(np.int64), self.bits
+
 
 class BoxKernel:
     """Puts blocks of records on a box lattice; holds buffers, so one a thread.
@@ -170,17 +184,9 @@ class BoxKernel:
         return words, offset, recorded
 
     def _encode(self, coordinate: Coordinate, column: Column) -> tuple[Steps, int]:
-        place = (coordinate.exponent, coordinate.center, coordinate.lower, coordinate.upper)
-        if isinstance(column, Decimals):
-            return decimal_steps(column, *place), 0
-        if isinstance(column, Integers) and coordinate.exponent <= COARSEST_EXACT:
-            return integer_steps(column, *place), 0
-        values = column.values.astype(np.float64, copy=False)
-        if len(self._buffer) < len(values):
-            self._buffer = np.empty(len(values))
-        rounded = self._buffer[: len(values)]
-        coordinate.add_magic(values, rounded)
-        return rounded.view(np.int64), coordinate.bits
+        if len(self._buffer) < len(column.values):
+            self._buffer = np.empty(len(column.values))
+        return coordinate.words(column, self._buffer[: len(column.values)])
 
     @staticmethod
     def _squared(coordinate: Coordinate, words: Steps, offset: int) -> tuple[Steps, int]:

@@ -1,0 +1,320 @@
+"""Records into tables of counts, sums, squares and products, by their cells, in one pass.
+
+Every value becomes an integer k of at most 2^24 in size, by itself; what is added up for a record
+is 1, k, a square l or a product p, all of them whole numbers of 24 bits. In floats they are exact,
+and so are sums of 2^29 of them: the tables are the same for every split and order of the records.
+docs/proofs/moment-tables.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.data.cell_kernel import Axes, counted_together, marginal, table_indices
+from muhat.data.coding import Coder
+from muhat.data.states import Numbers, joined
+from muhat.domains.lattice import BoxLattice
+from muhat.records.columns import Batch, Column, FloatArray, Floats, Mask
+from muhat.workloads.cells import writable
+
+STEP_BITS = 21
+"""k is q in units of 2^21: an integer of 45 bits becomes one of 24."""
+
+PRODUCT_UNIT = 1 << 24
+"""p is a product of two k in units of 2^24."""
+
+_BLOCK_ROWS = 1 << 15
+_DENSE = 2
+_NARROW_ROWS = 1 << 38
+"""The sums of so many records of 24 bits fit 64."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a record adds to a table: 1, k of one column, or p of two; l of one with `squared`.
+
+    Only records count that have a value in each of the columns `recorded`. Columns are positions.
+    """
+
+    recorded: tuple[int, ...]
+    term: tuple[int, ...]
+    squared: bool = False
+
+
+class ValueKernel:
+    """Makes integers of one column, block by block; holds a buffer, so one a thread."""
+
+    def __init__(self, lattice: BoxLattice, reach: int) -> None:
+        (self._coordinate,) = lattice.coordinates()
+        self._reach = float(reach)
+        self._buffer = np.empty(0)
+
+    def steps(self, column: Column) -> tuple[FloatArray, Mask | None]:
+        """k of every value, and which are there (None: all); valid until the next block.
+
+        k is q/2^21 rounded to the nearest, ties to even; that of a missing value is 0.
+        """
+        rows = len(column.values)
+        if len(self._buffer) < rows:
+            self._buffer = np.empty(rows)
+        found = self._buffer[:rows]
+        words, offset = self._coordinate.words(column, found)
+        if offset:
+            np.subtract(found, self._coordinate.magic, out=found)
+            np.multiply(found, 2.0**-STEP_BITS / self._coordinate.grid, out=found)
+        else:
+            np.multiply(words, 2.0**-STEP_BITS, out=found)
+        np.rint(found, out=found)
+        present = _present(column)
+        if present is not None:
+            found[~present] = 0.0
+        return found, present
+
+    def squares(self, steps: FloatArray) -> FloatArray:
+        """l = ⌊(m² − k²)/m⌋ of every k."""
+        # Below 2^24 a quotient that is not whole is at least 2^-24 from the next whole number,
+        # and rounding it to a float moves it by less than 2^-29.
+        left = self._reach**2 - steps * steps
+        np.divide(left, self._reach, out=left)
+        return np.floor(left, out=left)
+
+
+class MomentTables:
+    """The tables of several rows over sets of axes; shared by the threads of a pass.
+
+    On every axis of which values may be in no cell there is one cell more for them, the last: they
+    count in tables without the axis. A copy in another process has nothing added up yet.
+    """
+
+    def __init__(self, coders: Sequence[Coder], wanted: Mapping[Row, tuple[Axes, ...]]) -> None:
+        self._coders = tuple(coders)
+        self._wanted = dict(wanted)
+        self.shape = cells_of(self._coders)
+        every = {tuple(sorted(axes)) for sets in self._wanted.values() for axes in sets}
+        self._holders = counted_together(self.shape, every)
+        self._held = {
+            row: {self._holders[tuple(sorted(axes))] for axes in sets}
+            for row, sets in self._wanted.items()
+        }
+        cells = {axes: math.prod(self.shape[axis] for axis in axes) for axes in self.sets}
+        writable("the tables", sum(cells[axes] for sets in self._held.values() for axes in sets))
+        self._tables: dict[tuple[Row, Axes], NDArray[Any]] = {
+            (row, axes): np.zeros(cells[axes], np.int64)
+            for row, sets in self._held.items()
+            for axes in sorted(sets)
+        }
+        self._rows = 0
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[MomentTables], tuple[Any, ...]]:
+        return MomentTables, (self._coders, self._wanted)
+
+    @property
+    def sets(self) -> list[Axes]:
+        """The axes of all tables, in lexicographic order: most begin as the ones before."""
+        return sorted(set(self._holders.values()))
+
+    def rows_over(self, axes: Axes) -> list[Row]:
+        """The rows that have a table over just these axes."""
+        return [row for row, sets in self._held.items() if axes in sets]
+
+    def expect(self, rows: int) -> None:
+        """Make room for so many more records."""
+        with self._lock:
+            self._rows += rows
+            if self._rows > _NARROW_ROWS:
+                self._tables = {key: table.astype(object) for key, table in self._tables.items()}
+
+    def add(
+        self,
+        row: Row,
+        axes: Axes,
+        index: NDArray[np.int64],
+        weights: FloatArray | None,
+        times: int = 1,
+    ) -> None:
+        """Add what records weigh (None: 1 each), `times` each, to their cells."""
+        cells = len(self._tables[row, axes])
+        if cells <= _DENSE * len(index):
+            sums = _sums(index, weights, cells)
+            with self._lock:
+                self._tables[row, axes] += sums * times
+            return
+        whole = np.ones(len(index), np.int64) if weights is None else weights.astype(np.int64)
+        with self._lock:
+            table = self._tables[row, axes]
+            np.add.at(table, index, (whole * times).astype(table.dtype))
+
+    def added(self) -> Numbers:
+        """The numbers of all tables, one after another."""
+        return joined(*self._tables.values())
+
+    def add_added(self, numbers: Numbers) -> None:
+        """Add the numbers of another one made alike."""
+        start = 0
+        with self._lock:
+            for key, table in self._tables.items():
+                part = numbers[start : start + len(table)]
+                self._tables[key] = table + part.astype(table.dtype)
+                start += len(table)
+
+    def tables(self) -> dict[Row, dict[Axes, NDArray[Any]]]:
+        """Of every row the tables that were asked for, their axes in the order asked for."""
+        return {
+            row: {axes: self._table(row, axes) for axes in sets}
+            for row, sets in self._wanted.items()
+        }
+
+    def _table(self, row: Row, wanted: Axes) -> NDArray[Any]:
+        axes = self._holders[tuple(sorted(wanted))]
+        sizes = [self.shape[axis] for axis in axes]
+        return marginal(self._tables[row, axes], sizes, axes, wanted)
+
+
+class MomentAccumulator:
+    """Adds batches of values and codes up, for one thread.
+
+    `kernels` are those of the columns of values, which come first in a batch; the codes of an axis
+    are read off the column at `places`, or made of its values by the coder where that is one of
+    the first.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Callable[[], ValueKernel]],
+        coders: Sequence[Coder],
+        places: Sequence[int],
+        tables: MomentTables,
+    ) -> None:
+        self._kernels = [make() for make in kernels]
+        self._coders = tuple(coders)
+        self._places = tuple(places)
+        self._tables = tables
+        self._rows_over = {axes: tables.rows_over(axes) for axes in tables.sets}
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add every record of the batch."""
+        records = batch.rows + batch.absent
+        self.rows += records
+        self._tables.expect(records)
+        # A warning would depend on the data.
+        with np.errstate(all="ignore"):
+            if batch.absent:
+                nothing: list[Column] = [Floats(np.full(1, np.nan)) for _ in self._kernels]
+                codes = [np.full(1, coder.absent) for coder in self._coders]
+                self._add_block(nothing, codes, batch.absent)
+            for start in range(0, batch.rows, _BLOCK_ROWS):
+                stop = min(start + _BLOCK_ROWS, batch.rows)
+                columns = _columns(batch, start, stop)
+                codes = [self._codes(columns, axis) for axis in range(len(self._coders))]
+                self._add_block(columns[: len(self._kernels)], codes, 1, stop - start)
+
+    def state(self) -> Numbers:
+        """The records seen, and the numbers of all tables."""
+        return joined(self.rows, self._tables.added())
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self._tables.expect(int(state[0]))
+        self._tables.add_added(state[1:])
+
+    def _codes(self, columns: Sequence[Column], axis: int) -> NDArray[Any]:
+        column = columns[self._places[axis]]
+        if self._places[axis] < len(self._kernels):
+            return self._coders[axis].of_numbers(column).values
+        return column.values
+
+    def _add_block(
+        self, columns: Sequence[Column], codes: Sequence[NDArray[Any]], times: int, rows: int = 1
+    ) -> None:
+        weights = _Weights(self._kernels, columns)
+        whole = [axis.astype(np.int64) for axis in codes]
+        tables = self._tables
+        for axes, index in table_indices(tables.sets, tables.shape, whole, rows):
+            for row in self._rows_over[axes]:
+                tables.add(row, axes, index, weights.of(row), times)
+
+
+class _Weights:
+    """What the records of a block add to every row, each worked out once."""
+
+    def __init__(self, kernels: Sequence[ValueKernel], columns: Sequence[Column]) -> None:
+        self._kernels = kernels
+        found = [kernel.steps(part) for kernel, part in zip(kernels, columns, strict=True)]
+        self._steps = [steps for steps, _ in found]
+        self._present = [present for _, present in found]
+        self._masks: dict[tuple[int, ...], FloatArray | None] = {}
+        self._terms: dict[tuple[tuple[int, ...], bool], FloatArray] = {}
+        self._made: dict[Row, FloatArray | None] = {}
+
+    def of(self, row: Row) -> FloatArray | None:
+        """The weight of every record; None if it is 1 for all."""
+        if row not in self._made:
+            mask = self._mask(row.recorded)
+            if not row.term:
+                self._made[row] = mask
+            elif mask is None or (set(row.recorded) <= set(row.term) and not row.squared):
+                # Where nothing is k is 0 already.
+                self._made[row] = self._term(row)
+            else:
+                self._made[row] = self._term(row) * mask
+        return self._made[row]
+
+    def _mask(self, recorded: tuple[int, ...]) -> FloatArray | None:
+        """1 where all of the columns have a value, else 0; None if all have."""
+        if recorded not in self._masks:
+            present = [self._present[column] for column in recorded]
+            masks = [mask for mask in present if mask is not None]
+            made = np.logical_and.reduce(masks).astype(np.float64) if masks else None
+            self._masks[recorded] = made
+        return self._masks[recorded]
+
+    def _term(self, row: Row) -> FloatArray:
+        key = (row.term, row.squared)
+        if key not in self._terms:
+            first, *others = (self._steps[column] for column in row.term)
+            if row.squared:
+                made = self._kernels[row.term[0]].squares(first)
+            elif others:
+                made = first * others[0]
+                np.multiply(made, 1.0 / PRODUCT_UNIT, out=made)
+                np.rint(made, out=made)
+            else:
+                made = first
+            self._terms[key] = made
+        return self._terms[key]
+
+
+def cells_of(coders: Sequence[Coder]) -> tuple[int, ...]:
+    """The cells of every axis, with one for values in none of the others where there may be any."""
+    return tuple(max(coder.size, coder.absent + 1) for coder in coders)
+
+
+def _sums(index: NDArray[np.int64], weights: FloatArray | None, cells: int) -> NDArray[np.int64]:
+    """The weights of every cell, added up: whole numbers below 2^53, so exact in floats."""
+    if cells == 1:
+        return np.array([len(index) if weights is None else weights.sum()]).astype(np.int64)
+    return np.bincount(index, weights, cells).astype(np.int64, copy=False)
+
+
+def _present(column: Column) -> Mask | None:
+    """Which values are there and finite; None if all are."""
+    if column.valid is None and not isinstance(column, Floats):
+        return None
+    present = column.present()
+    return None if present.all() else present
+
+
+def _columns(batch: Batch, start: int, stop: int) -> list[Column]:
+    if batch.matrix is None:
+        return [column.part(start, stop) for column in batch.columns]
+    return [Floats(np.ascontiguousarray(each)) for each in batch.matrix[start:stop].T]
