@@ -11,7 +11,7 @@ import pytest
 
 import muhat as mh
 from muhat.data.kernel import Accumulator, record_integers
-from muhat.domains.choices_lattice import ChoicesLattice
+from muhat.domains.choices import ChoicesLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.ellipsoidal import gaussian
@@ -102,7 +102,7 @@ def test_a_projection_that_is_wrong_cannot_push_a_record_out(monkeypatch):
     wrong = rng.normal(size=(5, 20_000)) * 10.0 ** rng.uniform(-3, 300, (1, 20_000))
     wrong[:, :5000] = rng.choice(POISON, (5, 5000))
     wrong[:, 5000:6000] = 1.0
-    monkeypatch.setattr("muhat.domains.choices_lattice.nearest_choices", lambda x, most: wrong)
+    monkeypatch.setattr("muhat.domains.choices.nearest_choices", lambda x, most: wrong)
     lattice = ChoicesLattice(5, 2)
     assert is_inside(record_integers(lattice, Batch(20_000, matrix=np.zeros((20_000, 5)))), 2)
 

@@ -188,7 +188,7 @@ def test_points_lattice_keeps_points_only_if_records_move_to_them() -> None:
     listed = np.array([[0.0, -0.0], [1.0, 2.5], [3.0, 4.0]])
     codes = PointsLattice.of(listed, default=2)
     assert codes == PointsLattice.of(3, default=2) == PointsLattice.of(np.int64(3), default=2)
-    assert (codes.dim, codes.record_dim, codes.points, codes.share_bits) == (3, 1, None, 0)
+    assert (codes.dim, codes.record_dim, codes.points, codes.part_bits) == (3, 1, None, 0)
     near = PointsLattice.of(listed.tolist(), nearest=True)
     assert near == PointsLattice.of(listed, nearest=True)
     assert (near.dim, near.record_dim) == (3, 2)

@@ -22,7 +22,7 @@ def test_projection_is_the_nearest_point(K):
 
 
 @pytest.mark.parametrize("K", SIMPLICES, ids=repr)
-def test_projected_points_are_shares(K):
+def test_projected_points_are_parts(K):
     x = RNG.normal(size=(500, K.dim)) * RNG.choice([0.1, 1, 5, 1e6, 1e150], size=(500, 1))
     y = K.clip(x)
     assert (y >= 0).all()

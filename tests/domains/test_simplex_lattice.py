@@ -1,4 +1,4 @@
-"""Records as shares: projected, rounded, and adding up to the public total."""
+"""Records as parts: projected, rounded, and adding up to the public total."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_records_are_clipped_as_the_domain_says(lattice: SimplexLattice) -> None
 
 
 @pytest.mark.parametrize("lattice", LATTICES)
-def test_shares_that_are_binary_fractions_are_kept(lattice: SimplexLattice) -> None:
+def test_parts_that_are_binary_fractions_are_kept(lattice: SimplexLattice) -> None:
     rng = np.random.default_rng(3)
     counts = rng.multinomial(1 << 20, np.full(lattice.dim, 1 / lattice.dim), 300)
     if lattice.origin:
@@ -111,6 +111,6 @@ def test_a_projection_that_is_wrong_cannot_push_a_record_out(
     rng = np.random.default_rng(4)
     wrong = rng.standard_normal((3, 50_000)) * 10.0 ** rng.uniform(-3, 300, (1, 50_000))
     wrong[:, :5000] = rng.choice(POISON, (3, 5000))
-    monkeypatch.setattr("muhat.domains.simplex_lattice.nearest_shares", lambda x, origin: wrong)
+    monkeypatch.setattr("muhat.domains.simplex_lattice.nearest_parts", lambda x, origin: wrong)
     integers = record_integers(lattice, Batch(50_000, matrix=np.zeros((50_000, 3))))
     assert in_simplex(lattice, integers)

@@ -189,7 +189,7 @@ def test_the_check_sees_a_value_that_is_one_rounding_too_small():
 
 @pytest.mark.parametrize("p", [2, 4, INF])
 def test_weighted_shares_keep_their_floor_below_what_the_solver_finds(p):
-    from muhat.domains.simplex_ellipsoid import around_weighted_simplex
+    from muhat.domains.simplex import around_weighted_simplex
 
     rng = np.random.default_rng(65)
     for origin in (False, True):

@@ -30,8 +30,8 @@ SHEARED = mh.Ellipsoid([[2, 0.5], [0.5, 1]], center=[1, 2])
 DOMAINS = {
     "simplex": mh.Simplex(3),
     "simplex with 0": mh.Simplex(3, origin=True),
-    "many shares": mh.Simplex(45),
-    "many shares with 0": mh.Simplex(45, origin=True),
+    "many parts": mh.Simplex(45),
+    "many parts with 0": mh.Simplex(45, origin=True),
     "moved simplex": mh.Simplex(3, origin=True) + np.array([5.0, 6.0, 7.0]),
     "points": LISTED,
     "second moments": mh.MomentTensor(2, 3),
@@ -55,7 +55,7 @@ DOMAINS = {
 EXACT = [
     "simplex",
     "simplex with 0",
-    "many shares",
+    "many parts",
     "moved simplex",
     "points",
     "second moments",
@@ -244,7 +244,7 @@ def test_a_product_has_the_error_of_its_smallest_ellipsoid(p):
         assert plan.certificate.ratio >= 1
 
 
-def test_unequal_weights_make_unequal_noise_on_shares():
+def test_unequal_weights_make_unequal_noise_on_parts():
     weights = [1.0, 1.0, 1.0, 100.0]
     weighted = plan_of(mh.Simplex(4), weights=weights)
     assert weighted.certificate.ratio < 1.1

@@ -245,7 +245,7 @@ def test_a_promise_beyond_exact_arithmetic_is_refused():
 
 @pytest.mark.parametrize("contributions", [1, 7])
 @pytest.mark.parametrize("name", SHARES)
-def test_shares_move_the_answer_at_most_from_corner_to_corner(name, contributions):
+def test_parts_move_the_answer_at_most_from_corner_to_corner(name, contributions):
     K = SHARES[name]
     body, guard = Body.of(K, 2, np.ones(3)), protection(contributions=contributions)
     pure = protection(contributions=contributions, kind=NoiseKind.PURE)

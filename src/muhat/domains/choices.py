@@ -9,7 +9,9 @@ docs/proofs/choices.md has the proofs, of the ellipsoids too.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Self
 
 import numpy as np
@@ -17,17 +19,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
 from muhat._arrays import vector
+from muhat._integers import norm_up
+from muhat._plain import Key
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
-from muhat.domains.choices_lattice import ChoicesLattice, nearest_choices
 from muhat.domains.integers import Clip
+from muhat.domains.parts_lattice import PartsLattice
 from muhat.domains.vectors import Matrix, Vector, by_columns, dimension, pulled_in, records
 from muhat.ellipsoids import SmallestEllipsoid
 from muhat.ellipsoids.floors import dual_floor
 from muhat.ellipsoids.symmetric_bodies import LARGEST_ROOT, around_alike
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
+from muhat.records.columns import FloatArray
+from muhat.records.norms import total
 
+_HALVINGS = 52
 MOST_THINGS = 5_000
 """Things up to which choices are released: noise on the total is spread by a matrix."""
 
@@ -198,3 +205,87 @@ class Choices(Domain):
 
     def __repr__(self) -> str:
         return f"Choices(dim={self.dim}, most={self.most})"
+
+
+@dataclass(frozen=True)
+class ChoicesLattice(
+    PartsLattice, keys=("dim", "most", "with_total", Key("offset", optional=True))
+):
+    """Integers 0 ≤ q ≤ 2^44 with Σq ≤ most·2^44, standing for q·2^−44.
+
+    Sums have a row a thing and, `with_total`, one more for all of them together, whose multiplier
+    is the second.
+
+    >>> ChoicesLattice(5, 2).sensitivity([1], 1, replaced=True, from_zero=False) / 2**44
+    4.0
+    """
+
+    kind = "choices"
+    size: int
+    most: int
+    with_total: bool = False
+    offset: tuple[float, ...] | None = None
+
+    @property
+    def total(self) -> int:
+        return self.most * self.unit
+
+    @property
+    def is_whole(self) -> bool:
+        return False
+
+    @property
+    def center(self) -> tuple[float, ...]:
+        return (self.most / (2 * self.size),) * self.size
+
+    @property
+    def center_units(self) -> tuple[int, ...]:
+        return (self.total // (2 * self.size),) * self.size
+
+    def nearest(self, points: FloatArray) -> FloatArray:
+        return nearest_choices(points, self.most)
+
+    @property
+    def steps(self) -> tuple[Fraction, ...]:
+        return (Fraction(1, self.unit),) * (1 + self.with_total)
+
+    def row_multipliers(self, multipliers: Sequence[int], from_zero: bool) -> tuple[int, ...]:
+        return (multipliers[0],) * self.size + tuple(multipliers[1:])
+
+    def row_steps(self, from_zero: bool) -> list[Fraction]:
+        return [Fraction(1, self.unit)] * (self.size + self.with_total)
+
+    def measured(self, totals: Sequence[int], count: int, from_zero: bool) -> Sequence[int]:
+        return [*totals, sum(totals)] if self.with_total else totals
+
+    def sensitivity(
+        self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
+    ) -> int:
+        # Norms are convex, so the farthest is a corner: k things more, and either none or as many
+        # others as possible less.
+        each, *total = (b * self.unit for b in multipliers)
+        k = self.most
+        fewer = {0, min(k, self.size - k) if replaced else 0}
+        moves = ([*[each] * (k + m), *[c * (k - m) for c in total]] for m in fewer)
+        return max(norm_up(moved, norm) for moved in moves)
+
+
+def nearest_choices(x: FloatArray, most: int) -> FloatArray:
+    """The nearest y with 0 ≤ y ≤ 1 and Σy ≤ k, for each column of x: clip(x − τ, 0, 1), τ ≥ 0.
+
+    τ is 0, or within 1 of the (k+1)-th largest coordinate: one below leaves k + 1 ones, one above
+    k coordinates at most. So all are measured from that one, and cut where they end at 0 or at 1
+    anyway. Each record by itself, its sums in ascending order.
+    """
+    nearest: FloatArray = np.clip(x, 0.0, 1.0)
+    outside = np.flatnonzero(~(total(nearest) <= most))
+    if len(outside):
+        pivot = np.sort(x[:, outside], axis=0)[-1 - most]
+        relative = np.clip(x[:, outside] - pivot, -1.0, 2.0)
+        low, high = np.maximum(-pivot, -1.0), np.ones(len(outside))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            much = total(np.clip(relative - middle, 0.0, 1.0)) > most
+            low, high = np.where(much, middle, low), np.where(much, high, middle)
+        nearest[:, outside] = np.clip(relative - high, 0.0, 1.0)
+    return nearest

@@ -174,13 +174,13 @@ class SumLattice(Lattice):
 
 
 class TableLattice(Lattice):
-    """A lattice whose records are means of finitely many corners: counts, or shares."""
+    """A lattice whose records are means of finitely many corners: counts, or parts of them."""
 
     @property
     @abstractmethod
-    def share_bits(self) -> int:
-        """A record's shares of the corners are integers that add up to 2^bits."""
+    def part_bits(self) -> int:
+        """A record's parts of the corners are integers that add up to 2^bits."""
 
     @abstractmethod
     def corner_totals(self, totals: Sequence[int], count: int) -> Sequence[int]:
-        """The sum of the shares of every corner, from the sums and the number of records."""
+        """The sum of the parts of every corner, from the sums and the number of records."""

@@ -4,11 +4,11 @@ Rotations leave the body as it is, and split the symmetric tensors into the harm
 degree ℓ, ℓ−2, …, so at p = 2 the best M is Σ m_k·P_k with P_k the projection on the k-th. The
 operator |x|²·Δ on polynomials is symmetric in our basis and is 2k(2ℓ − 2k + d − 2) there.
 
-A point x of the sphere has the share c_k = ‖P_k·x^{⊗ℓ}‖², and a pair x, y at the angle θ has
+A point x of the sphere has the part c_k = ‖P_k·x^{⊗ℓ}‖², and a pair x, y at the angle θ has
 2c_k(1 − G_k(cos θ)), G_k the Gegenbauer polynomial of degree ℓ − 2k with G_k(1) = 1. What is left
 is a problem in ⌊ℓ/2⌋ + 1 numbers: weights on the point and on the pairs. Of even order, the body
 with a free shift has two kinds of points, on the sphere and 0, and moves along the one tensor
-that rotations leave alone, the last of the shares; K − K has a closed form for order 2, which is
+that rotations leave alone, the last of the parts; K − K has a closed form for order 2, which is
 close for higher orders too.
 """
 
@@ -41,13 +41,13 @@ def around_tensors(K: TensorBasis, body: str, p: float, weights: Vector) -> Smal
     present = np.array([bool(P.any()) for P in every])  # one dimension has one harmonic tensor
     projections = [P for P, is_present in zip(every, present, strict=True) if is_present]
     dims = np.array([round(np.trace(P)) for P in projections])
-    shares = np.array([P[0, 0] for P in projections])  # of e_1^{⊗ℓ}, the first coordinate
+    parts = np.array([P[0, 0] for P in projections])  # of e_1^{⊗ℓ}, the first coordinate
     shift = None
     if body == "shifted" and not K.order % 2:
-        sizes, moments, w = _shifted_design(shares, dims)
+        sizes, moments, w = _shifted_design(parts, dims)
         shift = w * projections[-1][:, 0]
     else:
-        sizes, moments = _design(shares[:, None] * _squared_lengths(K, body)[present], dims)
+        sizes, moments = _design(parts[:, None] * _squared_lengths(K, body)[present], dims)
     root = np.tensordot(np.sqrt(sizes), projections, axes=1)
     # Projections that are off by drift change M by that much of its largest size.
     error = 2 * drift * float(sizes.max() / sizes.min()) + CLOSED_FORM_ERROR
@@ -119,7 +119,7 @@ def _projections(K: TensorBasis) -> tuple[list[Matrix], float]:
 
 
 def _squared_lengths(K: TensorBasis, body: str) -> Matrix:
-    """How much of each share a point of the body has, one column a point."""
+    """How much of each part a point of the body has, one column a point."""
     count = K.order // 2 + 1
     apex = np.ones((count, 1))
     if K.order % 2:
@@ -143,12 +143,12 @@ def _squared_lengths(K: TensorBasis, body: str) -> Matrix:
     return np.hstack([apex, pairs])
 
 
-def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Vector, float]:
+def _shifted_design(parts: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Vector, float]:
     """The same for K with a free shift, and the weight w on the sphere; 0 has 1 − w."""
     from scipy.optimize import minimize_scalar
 
     def moments(w: float) -> Vector:
-        e = w * shares / dims
+        e = w * parts / dims
         e[-1] *= 1 - w  # the variance, the rest has mean 0
         return np.asarray(e)
 
@@ -160,9 +160,9 @@ def _shifted_design(shares: Vector, dims: NDArray[np.int64]) -> tuple[Vector, Ve
     )
     w = float(best.x)
     m = np.sqrt(moments(w)) * value(w)
-    sphere, zero = shares.copy(), np.zeros_like(shares)
+    sphere, zero = parts.copy(), np.zeros_like(parts)
     sphere[-1] *= (1 - w) ** 2
-    zero[-1] = shares[-1] * w**2
+    zero[-1] = parts[-1] * w**2
     reach = max(float(np.sum(sphere / m)), float(np.sum(zero / m)))
     return np.asarray(m * reach * (1 + 1e-12)), moments(w), w
 

@@ -171,9 +171,9 @@ class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
 
     def farthest(self, weights: Vector) -> float:
         # Extreme points of the hull are 0 and ‖x‖ = 1, where ⟨x^{⊗ℓ}, E⟩ = ‖E‖² for the mean E.
-        share = self.dim / (self.dim + 1)
+        part = self.dim / (self.dim + 1)
         square = float(self.center @ self.center)
-        distance = math.sqrt(max(1 - 2 * square / share + square, square))
+        distance = math.sqrt(max(1 - 2 * square / part + square, square))
         lower, upper = self.bounding_box
         corner = np.maximum(self.center - lower, upper - self.center)
         return min(float(np.max(weights)) * distance, float(p_norm(weights * corner, 2)))

@@ -89,7 +89,7 @@ class PointsLattice(TableLattice):
         return self.record_dim  # cells are only counted
 
     @property
-    def share_bits(self) -> int:
+    def part_bits(self) -> int:
         return 0
 
     def corner_totals(self, totals: Sequence[int], count: int) -> Sequence[int]:

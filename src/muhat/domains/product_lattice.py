@@ -18,8 +18,8 @@ class ProductLattice(Lattice):
     """The sums of every part, one after the other.
 
     >>> from muhat.domains.lattice import BoxLattice, SimplexLattice
-    >>> shares_and_a_number = ProductLattice((SimplexLattice(3), BoxLattice.around([0], [1])))
-    >>> shares_and_a_number.record_dim, shares_and_a_number.dim
+    >>> parts_and_a_number = ProductLattice((SimplexLattice(3), BoxLattice.around([0], [1])))
+    >>> parts_and_a_number.record_dim, parts_and_a_number.dim
     (4, 4)
     """
 

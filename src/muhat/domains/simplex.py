@@ -1,8 +1,19 @@
-"""The simplex: shares of a whole, or one-hot records."""
+"""The simplex: parts of a whole, or one-hot records.
+
+Ellipsoids around it have closed forms at equal weights, and a certified pair at others.
+Permutations of the coordinates leave conv(e_i) and conv(0, e_i) as they are, so M has the form
+α·(I − 11ᵀ/d) + β·11ᵀ/d.
+
+    difference  conv(e_i): M = 2(I − 11ᵀ/d); conv(0, e_i): M = 2(I − 11ᵀ/(d+1))
+    shifted     conv(e_i): M = (1 − 1/d)(I − 11ᵀ/d); conv(0, e_i): the weights w on each e_i and
+                1 − dw on 0 have the covariance w·(I − 11ᵀ/d) + w(1 − dw)·11ᵀ/d, and
+                y = dw = (4 − a + √(a² + 8a))/8, a = (d−1)², is the best of them
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -12,10 +23,18 @@ from muhat._arrays import LARGEST_ARRAY, vector
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip
-from muhat.domains.simplex_ellipsoid import around_simplex, around_weighted_simplex
-from muhat.domains.simplex_lattice import SimplexLattice, nearest_shares
+from muhat.domains.simplex_lattice import SimplexLattice, nearest_parts
 from muhat.domains.vectors import Matrix, Vector, by_columns, dimension, pulled_in, records
-from muhat.ellipsoids.result import SmallestEllipsoid, norm, with_scales
+from muhat.ellipsoids.floors import dual_floor
+from muhat.ellipsoids.result import (
+    CLOSED_FORM_ERROR,
+    NORM_ERROR,
+    SmallestEllipsoid,
+    floored,
+    norm,
+    with_scales,
+)
+from muhat.ellipsoids.symmetric_bodies import LARGEST_ROOT, around_alike
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 
@@ -26,7 +45,7 @@ MOST_CORNERS = 5_000
 """Corners up to which a simplex is released: its noise is moved onto the total by a matrix."""
 
 MOST_TABLED = 40
-"""Corners up to which shares have the noise of their own smallest ellipsoid."""
+"""Corners up to which parts have the noise of their own smallest ellipsoid."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -90,7 +109,7 @@ class Simplex(Domain):
 
     def clip(self, points: ArrayLike) -> Matrix:
         x = pulled_in(records(points, self.center))
-        return by_columns(nearest_shares, x, self.origin)
+        return by_columns(nearest_parts, x, self.origin)
 
     def farthest(self, weights: Vector) -> float:
         # ‖diag(w)(e_i − c)‖² = w_i²(1 − 2c) + c²Σw², and c²Σw² for the origin.
@@ -127,7 +146,7 @@ class Simplex(Domain):
             raise InvalidInput(f"a simplex of more than {MOST_CORNERS} corners is not released.")
         if corners <= MOST_TABLED:
             return super().moved_block(K, offset, p, weights, neighbors)
-        # Equal noise on every corner's share, then onto the total: the best there is at equal
+        # Equal noise on every corner's part, then onto the total: the best there is at equal
         # weights, but for pure privacy (one row more) and a secret number with the corner 0.
         lattice = K.corner_lattice()
         assert lattice is not None
@@ -150,3 +169,65 @@ class Simplex(Domain):
 
     def __repr__(self) -> str:
         return f"Simplex(dim={self.dim}{', origin=True' if self.origin else ''})"
+
+
+def around_simplex(d: int, origin: bool, body: str, p: float, weights: Vector) -> SmallestEllipsoid:
+    """Around K − K, or K with a free shift; the weights are all the same."""
+    corners = d + origin
+    if corners == 1:
+        return SmallestEllipsoid(np.zeros(d), np.zeros((d, 0)), 0.0, 0.0)
+    if body == "difference":
+        # e_i − e_j needs across·½ = 1; with 0, e_i is 1 long if along·(d + 1) = across.
+        along = 2 / (d + 1) if origin else 0.0
+        pairs = corners * (corners - 1) // 2
+        return around_alike(d, 2.0, along, p, weights, contacts=pairs)
+    if not origin:
+        return around_alike(d, 1 - 1 / d, 0.0, p, weights, contacts=d)
+    # With r = √(1 + 8/a): y = ½ + 1/(1 + r), free of cancellation, and so is 1 − y.
+    a = (d - 1) ** 2
+    r = math.sqrt(1 + 8 / a) if a else math.inf
+    y, rest = 0.5 + 1 / (1 + r), (4 / a / (1 + r) ** 2 if a else 0.5)
+    w = y / d
+    size = (d - 1) * math.sqrt(w) + math.sqrt(w * rest)
+    across, along = math.sqrt(w) * size, math.sqrt(w * rest) * size
+    # Corners e_i and 0, seen from the shift w·(1, …, 1).
+    reach = max((1 - 1 / d) / across + rest**2 / (d * along), y**2 / (d * along))
+    found = around_alike(d, across * reach, along * reach, p, weights, contacts=d + 1)
+    floor = min(found.floor, d ** ((0 if math.isinf(p) else 1 / p) - 0.5) * size * weights[0])
+    return replace(found, floor=floor * (1 - CLOSED_FORM_ERROR), shift=np.full(d, w))
+
+
+def around_weighted_simplex(
+    d: int, origin: bool, body: str, p: float, weights: Vector
+) -> SmallestEllipsoid:
+    """The ellipsoid of equal weights, and what it costs at others; its floor from a measure.
+
+    Corners with the probabilities u ∝ (w·D)², D² ∝ w^{p−2}: two of them at random, given that
+    they differ, have E = 2(diag u − uuᵀ)/(1 − Σu²), one of them the covariance diag u − uuᵀ. If
+    no weight stands out, tr((D·W·E·W·D)^½) is close to √2·‖w‖_p, the value of equal noise.
+    """
+    plain = around_simplex(d, origin, body, p, np.ones(d))
+    value = norm(weights * plain.scales, p) * (1 + NORM_ERROR)
+    # The segment between the two corners of the largest weights, or half of it.
+    pair = norm(np.sort(weights)[-2:], p) / (1 if body == "difference" else 2)
+    floors = [floored(pair)]
+    if d <= LARGEST_ROOT:
+        powers = (0.0, 2.0, 6.0, 14.0) if math.isinf(p) else (p - 2,)
+        floors += [_corner_floor(d, origin, body, p, weights, power) for power in powers]
+    return replace(plain, value=value, floor=max(floors), is_exact=False)
+
+
+def _corner_floor(
+    d: int, origin: bool, body: str, p: float, weights: Vector, power: float
+) -> float:
+    """The dual value of random corners for D² ∝ w^power."""
+    squares = (weights / weights.max()) ** power
+    order = 1.0 if math.isinf(p) else (math.inf if p == 2 else p / (p - 2))
+    D = np.sqrt(squares / (norm(squares, order) * (1 + CLOSED_FORM_ERROR)))
+    u = np.maximum((weights * D / (weights * D).max()) ** 2, 1e-9)
+    u = u / (math.fsum(u.tolist()) + origin * float(u.mean()))
+    moment = np.diag(u) - np.outer(u, u)
+    if body == "difference":
+        rest = 1 - math.fsum(u.tolist()) if origin else 0.0
+        moment *= 2 / (1 - math.fsum((u**2).tolist()) - rest**2)
+    return dual_floor(moment, 2, weights * D)

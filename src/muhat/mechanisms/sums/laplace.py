@@ -4,7 +4,7 @@ With scales b_j the release is ε-private if one record moves Σ_j |s_j|/b_j by 
 
     laplace         for a box with sides w: b_j ∝ w_j^{1/(p+1)}, which minimises ‖b‖_p
                     (p = 2: error √2·(Σ w_j^{2/3})^{3/2}/ε for the sum); for a simplex, where
-                    Σ_j |s_j| ≤ 2, the same scale for every share (error √(8d)/ε)
+                    Σ_j |s_j| ≤ 2, the same scale for every part (error √(8d)/ε)
     plain_laplace   the same scale for every coordinate: the textbook's, for comparison
 
 Proof: docs/proofs/laplace.md.
@@ -25,7 +25,7 @@ from muhat.noise.protection import Protection
 
 
 def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
-    """Laplace noise with the best scales for a box, or for the shares of a simplex."""
+    """Laplace noise with the best scales for a box, or for the parts of a simplex."""
     scales = body.shape.laplace_scales(p, weights)
     if scales is None:
         raise InvalidInput(

@@ -1,9 +1,9 @@
-"""The integer answer for records that are one of finitely many points, or shares of them.
+"""The integer answer for records that are one of finitely many points, or parts of them.
 
 A record in cell k adds the public integer vector Y_k to the sum: v = Σ_k count_k·Y_k, exact. A
-record of shares q_k ≥ 0 that add up to T adds Σ_k q_k·Y_k, and v = ⌊Σ_k S_k·Y_k/T⌉. The table is
+record of parts q_k ≥ 0 that add up to T adds Σ_k q_k·Y_k, and v = ⌊Σ_k S_k·Y_k/T⌉. The table is
 the points in whitened coordinates, times a scale, rounded; whatever rounding did, the sensitivity
-is that of the table itself: shares move within the hull of its rows, so the largest distance
+is that of the table itself: parts move within the hull of its rows, so the largest distance
 between two rows bounds a replacement, and the longest row a record that comes or goes.
 """
 
@@ -32,7 +32,7 @@ BLOCK = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class TableQuery(SumQuery):
-    """v = Σ_k count_k·Y_k for counts of cells, or for shares of corners.
+    """v = Σ_k count_k·Y_k for counts of cells, or for parts of corners.
 
     `table` holds Y as floats that are whole numbers, of shape (N, r), a row a cell or corner, the
     corner 0 last; a row of v is worth 1/`scale` in whitened coordinates.
@@ -56,8 +56,8 @@ class TableQuery(SumQuery):
         return self.rows
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the number of records in every cell, or the sums of shares."""
-        bits = self.lattice.share_bits
+        """v for the number of records in every cell, or the sums of parts."""
+        bits = self.lattice.part_bits
         sums = [0] * self.rows
         for cell, number in enumerate(self.lattice.corner_totals(totals, count)):
             if number:
@@ -71,10 +71,10 @@ class TableQuery(SumQuery):
         return [1 / Fraction(self.scale)] * self.rows
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖₂ over all neighbours; only shares are rounded after it."""
+        """An upper bound on ‖v − v'‖₂ over all neighbours; only parts are rounded after it."""
         if norm != 2:
-            raise InvalidInput("listed points and their shares are released in the ℓ₂ norm.")
-        rounding = math.sqrt(self.rows) * (1 + 2.0**-50) if self.lattice.share_bits else 0.0
+            raise InvalidInput("listed points and their parts are released in the ℓ₂ norm.")
+        rounding = math.sqrt(self.rows) * (1 + 2.0**-50) if self.lattice.part_bits else 0.0
         moved = _reach(self.table, neighbors)
         return contributions * Fraction(moved) + Fraction(rounding)
 
