@@ -36,7 +36,9 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import hashlib
 import inspect
+import json
 import math
 import operator
 import re
@@ -159,6 +161,12 @@ def well_described(what: str) -> Iterator[None]:
         raise
     except MALFORMED:
         raise InvalidInput(f"{what} is not well described.") from None
+
+
+def digest_of(fields: Mapping[str, Any]) -> str:
+    """SHA-256 of plain data, written in one way only."""
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def to_plain(value: Any, key: Key = _JUST, *, exact: bool = False) -> Any:

@@ -205,7 +205,7 @@ UNFIT = {
     ),
     "cells that nobody knows": (
         mh.Queries(mh.workloads.identity(3), columns="trade"),
-        "ask for mh.Count by it",
+        "ask for counts by it",
     ),
     "an axis twice": (mh.Queries(np.tri(3), columns="joined", by="joined"), "twice"),
 }

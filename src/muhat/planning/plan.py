@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Floats
 from muhat._delegation import Delegated
+from muhat._plain import digest_of
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
-from muhat.planning.digest import digest_of
 from muhat.planning.display import plan_html, plan_text
 from muhat.planning.mechanism import Columns, Mechanism
 from muhat.planning.run import run

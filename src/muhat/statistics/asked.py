@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from muhat import _check
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.statistics.asked_base import (
     COMMON,
@@ -104,6 +105,7 @@ class Queries(Asked, keys=("workload", "columns", *COMMON)):
     """
 
     kind = "queries"
+    about = "columns"
     workload: Workload
 
     def __init__(
@@ -133,20 +135,27 @@ class Queries(Asked, keys=("workload", "columns", *COMMON)):
         return f"{self.kind} {', '.join(self.columns)}"
 
     def _check_more(self, schema: Schema) -> None:
-        column_list("by and columns", self.axes, least=1)
-        for column in self.columns:
-            if schema.is_learnt(column):
-                raise InvalidInput(
-                    f"a workload has known cells, but the categories of {column!r:.60} are learnt. "
-                    "List them in the schema, or ask for mh.Count by it."
-                )
-        sizes = tuple(schema.categories(column).size for column in self.columns)
+        with self._said("columns"):
+            column_list("by and columns", self.axes, least=1)
+            sizes = sizes_of(self.columns, schema)
         if self.workload.cells != sizes:
+            with self._said("workload"):
+                raise InvalidInput(
+                    f"the columns make a histogram of shape {sizes}, the workload asks about "
+                    f"{self.workload.cells}. Build it for this shape, as "
+                    f"mh.workloads.identity({sizes})."
+                )
+
+
+def sizes_of(columns: Sequence[str], schema: Schema) -> tuple[int, ...]:
+    """The shape of the histogram of columns whose categories are known, or InvalidInput."""
+    for column in columns:
+        if schema.is_learnt(column):
             raise InvalidInput(
-                f"the columns make a histogram of shape {sizes}, the workload asks about "
-                f"{self.workload.cells}. Build it for this shape, as "
-                f"mh.workloads.identity({sizes})."
+                f"a workload has known cells, but the categories of {column!r:.60} are learnt. "
+                "List them in the schema, or ask for counts by it."
             )
+    return tuple(schema.categories(column).size for column in columns)
 
 
 def _fractions(q: object) -> tuple[float, ...]:
@@ -154,7 +163,8 @@ def _fractions(q: object) -> tuple[float, ...]:
     if hasattr(q, "tolist"):
         listed = q.tolist()
         given = listed if isinstance(listed, list) else [listed]
-    _check.count("the number of quantiles", len(given), most=MOST_QUANTILES)
+    number = Parameter("q", "the number of quantiles")
+    _check.count(number, len(given), most=MOST_QUANTILES)
     fractions = tuple(_check.real("q", each) for each in given)
     for each in fractions:
         if not 0 <= each <= 1:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from muhat import _check
 from muhat._plain import Key, Plain
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.statistics.schema import Schema
 
@@ -43,6 +44,9 @@ class Asked(Plain, tag="statistic"):
     """The errors that may be wished for; none if no error is known before the data."""
     target_needs_size: ClassVar[bool] = False
     """Whether the error in a group depends on how many records it has."""
+
+    about: ClassVar[str] = "column"
+    """The parameter that names its columns."""
 
     columns: tuple[str, ...]
     by: tuple[str, ...]
@@ -77,30 +81,36 @@ class Asked(Plain, tag="statistic"):
     def checked(self, schema: Schema) -> Self:
         """The statistic itself, or InvalidInput if a schema does not have what it needs."""
         check_schema(schema)
-        with self._said():
-            for column in self.numeric:
+        for column in self.numeric:
+            with self._said(self._parameter_of(column)):
                 schema.bounds(column)
-            for column in self.axes:
+        for column in self.axes:
+            with self._said(self._parameter_of(column)):
                 if not schema.is_learnt(column):
                     schema.categories(column)
-            if self.target and self.target_needs_size and self.by and self.n_group is None:
+        if self.target and self.target_needs_size and self.by and self.n_group is None:
+            with self._said("target"):
                 raise InvalidInput(
                     "a target in groups needs n_group, a public number of records of a group at "
                     "which it must hold: n_group=2000, say."
                 )
-            self._check_more(schema)
+        self._check_more(schema)
         return self
 
     def _check_more(self, schema: Schema) -> None:
         """What this kind of statistic needs beside its columns."""
 
+    def _parameter_of(self, column: str) -> str:
+        """The parameter that names a column."""
+        return "by" if column in self.by else self.about
+
     @contextmanager
-    def _said(self) -> Iterator[None]:
+    def _said(self, parameter: str) -> Iterator[None]:
         """Refusals begin with the name: of a long list, this one is meant."""
         try:
             yield
         except InvalidInput as error:
-            raise InvalidInput(f"{self.name}: {error}") from None
+            raise InvalidInput(Parameter(parameter, self.name, self.name), f": {error}") from None
 
     def _ask(
         self,
@@ -144,8 +154,9 @@ class Asked(Plain, tag="statistic"):
                 value=type(given).__name__,
             )
         ((key, error),) = given.items()
-        key = _check.one_of(f"what is wished for of a {self.kind}", key, self.target_keys)
-        return {key: _check.positive(f"target {key}", error)}
+        wished = Parameter("target", f"the target of a {self.kind}", f"the target of a {self.kind}")
+        key = _check.one_of(wished, key, self.target_keys)
+        return {key: _check.positive(Parameter("target", f"target {key}"), error)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Asked) and other.to_dict() == self.to_dict()
@@ -185,13 +196,19 @@ def checked_set(statistics: object, schema: Schema) -> tuple[Asked, ...]:
         )
     seen: dict[str, Asked] = {}
     for asked in statistics:
-        _check_asked(asked)
-        asked.checked(schema)
-        if asked.name in seen:
-            fix = "leave one out" if asked == seen[asked.name] else "give one of them a name="
-            raise InvalidInput(f"{asked.name!r:.80} is asked for twice; {fix}.")
-        seen[asked.name] = asked
+        check_new(asked, seen, schema)
     return tuple(statistics)
+
+
+def check_new(asked: object, seen: dict[str, Asked], schema: Schema) -> None:
+    """One more statistic of a set, added to those that are there by their names."""
+    if not isinstance(asked, Asked):
+        raise _no_statistic(asked)
+    asked.checked(schema)
+    if asked.name in seen:
+        fix = "leave one out" if asked == seen[asked.name] else "give one of them a name="
+        raise InvalidInput(f"{asked.name!r:.80} is asked for twice; {fix}.")
+    seen[asked.name] = asked
 
 
 def check_schema(schema: object) -> None:
@@ -261,9 +278,7 @@ def moments(columns: Sequence[str]) -> tuple[Term, ...]:
     return ((), *((a,) for a in columns), *((min(pair), max(pair)) for pair in pairs))
 
 
-def _check_asked(asked: object) -> None:
-    if isinstance(asked, Asked):
-        return
+def _no_statistic(asked: object) -> InvalidInput:
     got = type(asked).__name__
     hint = ""
     if isinstance(asked, type) and issubclass(asked, Asked):
@@ -271,7 +286,7 @@ def _check_asked(asked: object) -> None:
     elif callable(asked):
         name = getattr(asked, "__name__", "")
         got, hint = f"the function {name}", f"Statistics are in capitals: mh.{name.title()}(…)."
-    raise InvalidInput(
+    return InvalidInput(
         'must be made of mh.Count(), mh.Mean("age") and the like',
         parameter="statistics",
         value=got,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from muhat import _check
 from muhat._plain import Key
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.statistics.asked_base import (
     COMMON,
@@ -88,10 +89,11 @@ class OfColumn(Asked, keys=("column", Key("per", optional=True), *COMMON)):
 
     def _check_more(self, schema: Schema) -> None:
         if self.per and schema.unit is None:
-            raise InvalidInput(
-                'per="unit" needs a schema that says whose row it is: unit="person", say, and '
-                "max_rows."
-            )
+            with self._said("per"):
+                raise InvalidInput(
+                    'per="unit" needs a schema that says whose row it is: unit="person", say, and '
+                    "max_rows."
+                )
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -135,10 +137,14 @@ class Weighted(
     def _check_more(self, schema: Schema) -> None:
         super()._check_more(schema)
         if self.weight_column is not None and schema.bounds(self.weight_column)[0] < 0:
-            raise InvalidInput(
-                f"weights are not negative: the lower bound of {self.weight_column!r:.60} must be "
-                "at least 0."
-            )
+            with self._said("weight_column"):
+                raise InvalidInput(
+                    f"weights are not negative: the lower bound of {self.weight_column!r:.60} must "
+                    "be at least 0."
+                )
+
+    def _parameter_of(self, column: str) -> str:
+        return "weight_column" if column == self.weight_column else super()._parameter_of(column)
 
 
 class Sum(Weighted):
@@ -193,6 +199,7 @@ class Covariance(Asked, keys=("columns", *COMMON)):
     """
 
     kind = "covariance"
+    about = "columns"
     target_keys = ()
 
     def __init__(
@@ -206,7 +213,7 @@ class Covariance(Asked, keys=("columns", *COMMON)):
         name: str | None = None,
     ) -> None:
         names = column_list("columns", columns, least=2)
-        _check_number(names)
+        _check_number("columns", names)
         self._ask(names, by, weight, target, n_group, name)
 
     def subject(self) -> str:
@@ -239,6 +246,7 @@ class Regression(Asked, keys=("formula", *COMMON)):
     """
 
     kind = "regression"
+    about = "formula"
     target_keys = ()
     formula: str
 
@@ -253,7 +261,7 @@ class Regression(Asked, keys=("formula", *COMMON)):
         name: str | None = None,
     ) -> None:
         names = variables(formula)
-        _check_number(names)
+        _check_number("formula", names)
         self._ask(names, by, weight, target, n_group, name, formula=written(names))
 
     @property
@@ -273,8 +281,9 @@ class Regression(Asked, keys=("formula", *COMMON)):
         return moments(self.columns)
 
 
-def _check_number(columns: Sequence[str]) -> None:
-    _check.count("the number of columns", len(columns), most=MOST_COLUMNS)
+def _check_number(parameter: str, columns: Sequence[str]) -> None:
+    number = Parameter(parameter, "the number of columns")
+    _check.count(number, len(columns), most=MOST_COLUMNS)
 
 
 def _per(given: object) -> Per:

@@ -105,8 +105,8 @@ class Schema(Plain):
         if isinstance(found, Bounds):
             return found.low, found.high
         raise InvalidInput(
-            f"column {name!r:.60} is declared by {found.words}, and has no bounds: a column of "
-            f"numbers is declared by a tuple of two, (low, high)."
+            f"column {name!r:.60} is declared by {found.words}, and has no bounds: numbers are "
+            'declared by a tuple, (0, 100), and in a file by "0:100".'
         )
 
     def categories(self, name: str) -> Categories:
