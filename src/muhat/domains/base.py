@@ -43,8 +43,6 @@ class Domain(Plain, ABC, tag="domain", exact=True):
     """Whether `clip` moves a record to the nearest point of K, and K is convex."""
     by_column: ClassVar[bool] = False
     """Whether K bounds every column by itself: a box."""
-    takes_codes: ClassVar[bool] = False
-    """Whether records may also be given as codes, in one column."""
     has_squares: ClassVar[bool] = False
     """Whether squares of single columns can be released beside the sums."""
     center: Vector

@@ -37,7 +37,6 @@ class Points(Domain):
     """
 
     kind = "points"
-    takes_codes = True
     points: Matrix
     center: Vector
     half_widths: Vector

@@ -20,8 +20,7 @@ from muhat.protocols.estimators.range_choice import (
     predicted_error,
 )
 from muhat.protocols.estimators.range_counts import RangeCounts, range_counts, several_range_counts
-from muhat.protocols.estimators.range_errors import prefix_variance
-from muhat.protocols.estimators.range_variance import range_variance
+from muhat.protocols.estimators.range_errors import prefix_variance, range_variance
 from muhat.protocols.randomizers.frequency import SubsetResponse
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import RelativeGrid

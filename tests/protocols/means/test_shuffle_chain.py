@@ -18,7 +18,7 @@ from muhat import protocols
 from muhat.protocols import Protocol
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
-from muhat.protocols.means.shuffle_chain_rounds import ChainRounds
+from muhat.protocols.means.shuffle_chain import ChainRounds
 from muhat.protocols.means.shuffle_chain_schedule import (
     LEAST_LEFT,
     MOST_NEAR,

@@ -23,7 +23,7 @@ from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.block_tree import BlockTree
-from muhat.protocols.estimators.range_variance import range_variance
+from muhat.protocols.estimators.range_errors import range_variance
 from muhat.protocols.randomizers.fragment_noise import LAWS
 from muhat.protocols.randomizers.frequency import SubsetResponse
 

@@ -14,8 +14,7 @@ from muhat.protocols.encodings.range_cells import Coordinates
 from muhat.protocols.encodings.range_levels import CellTree, LevelMix
 from muhat.protocols.estimators.range_choice import best_mix, best_ranges, range_difficulty
 from muhat.protocols.estimators.range_counts import range_counts
-from muhat.protocols.estimators.range_errors import prefix_variance
-from muhat.protocols.estimators.range_variance import range_variance, squares_of
+from muhat.protocols.estimators.range_errors import prefix_variance, range_variance, squares_of
 from muhat.protocols.randomizers.frequency import SubsetResponse
 
 ERRORS = 6.2
