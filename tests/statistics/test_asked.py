@@ -44,7 +44,7 @@ ASKED = {
     "mean age per unit by sex": mh.Mean("age", by="sex", per="unit"),
     "variance age": mh.Variance("age", target={"standard_error": 1.5}),
     "standard deviation age": mh.StandardDeviation("age"),
-    "covariance salary, age": mh.Covariance(["salary", "age"]),
+    "covariance salary, age": mh.Covariance(["salary", "age"], target={"standard_error": 9}),
     "correlation salary, age by sex": mh.Correlation(["salary", "age"], by="sex"),
     "regression salary ~ age + tenure": mh.Regression("salary~age +tenure"),
     "quantile salary by sex": mh.Quantile("salary", q=[0.25, 0.5, 1], by="sex"),
@@ -141,6 +141,14 @@ WRONG = {
         lambda: mh.Regression("a ~ b", target={"standard_error": 3}),
         "depends on the data. Give it a greater weight",
     ),
+    "an error of three units": (
+        lambda: mh.Covariance(["a", "b", "c"], target={"standard_error": 3}),
+        "target is for two columns",
+    ),
+    "an error of a correlation": (
+        lambda: mh.Correlation(["a", "b"], target={"standard_error": 3}),
+        "depends on the data",
+    ),
     "nobody in a group": (lambda: mh.Count(n_group=0), "n_group must be a whole number of at"),
     "no name": (lambda: mh.Count(name=" "), "name must be text"),
     "per row": (lambda: mh.Mean("age", per="row"), 'per must be "unit"'),
@@ -195,6 +203,10 @@ UNFIT = {
     ),
     "a group's variance": (
         mh.Variance("age", by="sex", target={"standard_error": 1}),
+        "needs n_group",
+    ),
+    "a group's covariance": (
+        mh.Covariance(["age", "salary"], by="sex", target={"standard_error": 1}),
         "needs n_group",
     ),
     "negative weights": (mh.Sum("age", weight_column="balance"), "'balance' must be at least 0"),

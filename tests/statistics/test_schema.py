@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
+from muhat.data.categories import categories_of
 from muhat.errors import InvalidInput
 
 PEOPLE = mh.Schema(
@@ -39,6 +40,15 @@ def test_records_of_other_values_are_in_no_group_unless_the_column_is_complete()
     assert PEOPLE.categories("joined").missing == "drop"
     assert PEOPLE.categories("region").missing == "none"
     assert [name for name in PEOPLE.columns if PEOPLE.is_complete(name)] == ["salary", "region"]
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("cells", [["f", "m"], [True, False], [3, 1.5], mh.Bins([0, 1, 2.5])])
+def test_groups_are_those_that_queries_would_have(cells, complete):
+    schema = mh.Schema({"a": cells}, complete=complete)
+    typed = {"bins": cells.edges} if isinstance(cells, mh.Bins) else cells
+    rule = "none" if complete else "drop"
+    assert (schema.categories("a"),) == categories_of({"a": typed}, missing=rule)
 
 
 def test_true_completes_every_column_but_those_that_are_learnt():

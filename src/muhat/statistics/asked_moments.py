@@ -192,7 +192,7 @@ class StandardDeviation(OfColumn):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Covariance(Asked, keys=("columns", *COMMON)):
-    """The covariance matrix of several columns.
+    """The covariance matrix of several columns; a target is for the covariance of two.
 
     >>> Covariance(["salary", "age"]).terms()[-2:]
     (('age', 'salary'), ('age', 'age'))
@@ -200,7 +200,7 @@ class Covariance(Asked, keys=("columns", *COMMON)):
 
     kind = "covariance"
     about = "columns"
-    target_keys = ()
+    target_needs_size = True
 
     def __init__(
         self,
@@ -214,6 +214,12 @@ class Covariance(Asked, keys=("columns", *COMMON)):
     ) -> None:
         names = column_list("columns", columns, least=2)
         _check_number("columns", names)
+        if target is not None and len(names) > 2:
+            raise InvalidInput(
+                "is for two columns, since others have other units",
+                parameter="target",
+                hint="Ask for the covariance of two columns, or give this one a greater weight=.",
+            )
         self._ask(names, by, weight, target, n_group, name)
 
     def subject(self) -> str:
@@ -231,6 +237,7 @@ class Correlation(Covariance):
     """
 
     kind = "correlation"
+    target_keys = ()
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

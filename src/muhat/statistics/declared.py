@@ -57,21 +57,12 @@ class Labels:
     words: ClassVar[str] = "categories"
     values: tuple[Label, ...]
 
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """What the groups are called."""
-        return self.values
-
-    def cells(self) -> Any:
-        """As `categories_of` reads it."""
-        return list(self.values)
-
     def __repr__(self) -> str:
         return f"[{_some(self.values, repr)}]"
 
     def describe(self) -> str:
         """In a few words: "2 groups: f, m"."""
-        return f"{len(self.values)} groups: {_some(self.values, str)}"
+        return _counted(self.values, "group")
 
     def to_plain(self) -> Any:
         """Ready for JSON; `from_plain` reads it."""
@@ -97,18 +88,14 @@ class Bins(Plain, keys=(Key("edges", infinite=True),)):
     @property
     def labels(self) -> tuple[Label, ...]:
         """What the bins are called."""
-        return _cells("bins", self.cells()).labels
-
-    def cells(self) -> Any:
-        """As `categories_of` reads it."""
-        return {"bins": self.edges}
+        return categories("bins", self, complete=False).labels
 
     def __repr__(self) -> str:
         return f"Bins([{', '.join(map(_typed, self.edges))}])"
 
     def describe(self) -> str:
-        """In a few words: "1 bins: [2000, 2010]"."""
-        return f"{len(self.labels)} bins: {_some(self.labels, str)}"
+        """In a few words: "1 bin: [2000, 2010]"."""
+        return _counted(self.labels, "bin")
 
     def to_plain(self) -> Any:
         """Ready for JSON; `from_plain` reads it."""
@@ -171,13 +158,18 @@ def from_plain(name: str, described: Any) -> Declared:
     if not isinstance(value, list):
         raise InvalidInput(f"the {key} of {where} must be a list; got {type(value).__name__}.")
     if key == "bins":
-        return declared(name, Bins(value))
+        return Bins(_cells(name, {"bins": value}).edges)
     return declared(name, tuple(value) if key == "bounds" else value)
 
 
 def categories(name: str, groups: Labels | Bins, *, complete: bool) -> Categories:
     """The cells of a column; records of other values are in none, unless it is complete."""
-    return _cells(name, groups.cells(), "none" if complete else "drop")
+    from muhat.data.categories import Categories
+
+    values = groups.values if isinstance(groups, Labels) else ()
+    edges = groups.edges if isinstance(groups, Bins) else ()
+    rule, fallback = ("none", 0) if complete else ("drop", None)
+    return Categories(name, values, edges, rule, fallback)
 
 
 def bins_between(bounds: Bounds) -> str:
@@ -185,10 +177,11 @@ def bins_between(bounds: Bounds) -> str:
     return f"mh.Bins([{_typed(bounds.low)}, …, {_typed(bounds.high)}])"
 
 
-def _cells(name: str, cells: Any, missing: str = "drop") -> Categories:
+def _cells(name: str, cells: Any) -> Categories:
+    """The cells of a column as typed, checked."""
     from muhat.data.categories import categories_of
 
-    return categories_of({name: cells}, missing=missing)[0]
+    return categories_of({name: cells}, missing="drop")[0]
 
 
 def _bounds(name: str, given: tuple[Any, ...]) -> Bounds:
@@ -222,6 +215,10 @@ def _number(where: str, end: object) -> Number:
     if isinstance(end, int | np.integer):
         return int(end)
     return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
+
+
+def _counted(labels: tuple[Label, ...], noun: str) -> str:
+    return f"{len(labels):,} {noun}{'' if len(labels) == 1 else 's'}: {_some(labels, str)}"
 
 
 def _some(labels: tuple[Label, ...], words: Any) -> str:
