@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from muhat import _check
+from muhat._arrays import Floats
 from muhat.ellipsoids.finite import check_tolerance
 from muhat.ellipsoids.threads import one_thread
-from muhat.ellipsoids.verification import Unverified
+from muhat.ellipsoids.verification import Unverified, gamma
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 from muhat.workloads.apart import factorize_apart
 from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
 from muhat.workloads.base import Scaled, SumOfWorkloads, Workload
+from muhat.workloads.cells import writable
 from muhat.workloads.closed_factors import factorize_identity, factorize_parity
 from muhat.workloads.dense_factors import LARGEST_PAIRED, solve_dense
 from muhat.workloads.explicit import LEAST_BESIDE, Explicit
@@ -22,12 +25,11 @@ from muhat.workloads.factorization import Factorization
 from muhat.workloads.gram_factors import solve_gram
 from muhat.workloads.identity import Identity
 from muhat.workloads.kron import Kron
-from muhat.workloads.kron_factors import factorize_kron
 from muhat.workloads.linear_map import LARGEST_DENSE
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
 from muhat.workloads.prefix import Prefix
-from muhat.workloads.products import times
+from muhat.workloads.products import KroneckerMap, kronecker, times
 from muhat.workloads.stack import Stack
 
 LONGEST_SOLVED = 1024
@@ -122,7 +124,7 @@ def _factorize(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Facto
     if isinstance(W, Kron):
         if not add_remove and W.shape[1] <= LARGEST_PAIRED_DENSE:
             return _solved(W, p, neighbors, tol)
-        found = factorize_kron(W, p, tol, _add_remove)
+        found = _factorize_kron(W, p, tol)
         return found if add_remove else factorize_apart(found)
     if isinstance(W, SumOfWorkloads) and W.shape[0] * W.shape[1] <= LARGEST_SUM:
         # The parts may cancel, and then only their sum, entry by entry, is as exact as floats.
@@ -130,10 +132,6 @@ def _factorize(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Facto
     if not add_remove and min(W.shape) > LARGEST_PAIRED:
         return factorize_apart(_solved(W, p, Neighbors.ADD_REMOVE, tol))
     return _solved(W, p, neighbors, tol)
-
-
-def _add_remove(W: Workload, p: float, tol: float) -> Factorization:
-    return _factorize(W, p, Neighbors.ADD_REMOVE, max(tol, 1e-10))
 
 
 def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factorization:
@@ -235,4 +233,40 @@ def _multiplied(W: Workload, factor: float, f: Factorization) -> Factorization:
         floor=f.floor * size * down,
         method=f.method,
         common=None if offset is None else lambda: offset * factor,
+    )
+
+
+def _factorize_kron(W: Kron, p: float, tol: float) -> Factorization:
+    """The product of the factors' own factorisations under add/remove; gaps add up.
+
+    γ_(p)(A ⊗ B) = γ_(p)(A)·γ_(p)(B). Strategies multiply: columns of R ⊗ S are products of columns,
+    rows of the decoder products of rows. So do dual weights, because the nuclear norm is
+    multiplicative. Proof: docs/proofs/queries.md. Equal factors are solved once.
+    """
+    least = max(tol / len(W.factors), 1e-10)
+    known: dict[Workload, Factorization] = {}
+    for factor in W.factors:
+        if factor not in known:
+            known[factor] = _factorize(factor, p, Neighbors.ADD_REMOVE, least)
+    parts = [known[factor] for factor in W.factors]
+    roundings = 2 * len(parts)
+    value = math.prod(part.value for part in parts) * (1 + gamma(roundings))
+    floor = math.prod(part.floor for part in parts) * (1 - gamma(roundings))
+
+    def deviations() -> Floats:
+        """The products of the factors' standard deviations, rounded up."""
+        writable("the standard deviations", W.shape[0])
+        first, *others = (part.standard_deviations for part in parts)
+        return kronecker([first * (1 + gamma(roundings)), *others])
+
+    return Factorization(
+        workload=W,
+        p=p,
+        neighbors=Neighbors.ADD_REMOVE,
+        strategy=KroneckerMap([part.strategy for part in parts]),
+        decoder=KroneckerMap([part.decoder for part in parts]),
+        deviations=deviations,
+        value=value,
+        floor=min(floor, value),
+        method="product of " + ", ".join(dict.fromkeys(part.method for part in parts)),
     )

@@ -52,11 +52,6 @@ class MarginalFactorization(Factorization):
         """The number of categories of every attribute."""
         return self.workload.cells
 
-    @property
-    def table_variances(self) -> Floats:
-        """The variance of a cell of each table at unit noise, of shape (K,)."""
-        return np.asarray(self.table_deviations**2)
-
 
 class ResidualStrategy(LinearMap):
     """√c_A·(⊗_{i∈A}(I − J/n_i) ⊗_{i∉A} 1ᵀ), one block under the other, of shape (r, N)."""
