@@ -10,6 +10,7 @@ for the variance. Everything is in u = (x − centre)/half-width. Proof: docs/pr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 DEVIATIONS = 1.645
 """How far above the noisy variance its bound lies: chosen so that intervals hold as often as they
 say for skewed and for rare values too."""
+
+NOISE = 0.3
+"""The part of a guaranteed interval's misses that the noise of a ratio may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,25 +234,40 @@ def _quantile(spread: Spread, level: float) -> float:
 def _guaranteed_ratio(
     answer: VectorAnswer, moments: Moments, confidence: float, simultaneous: bool
 ) -> tuple[float, Floats]:
-    """A level for the noise and an allowance for sampling that hold together for every n.
-
-    |noise| + |sampling| ≤ q + s is allowed for by √(q² + (2qs + s²)), with the largest q.
-    """
-    noise = answer.noise
+    """A level for the noise and an allowance for sampling that hold together for every n."""
+    noise, squares = answer.noise, answer.squares
     assert isinstance(noise, Ratio)
-    miss, spread = _miss(moments, confidence, simultaneous), noise.sum_spread
-    quantile = _quantile(spread, 1 - miss / 10)
-    deviation = _deviation(answer, moments, spread, miss / 10)
-    most = np.maximum(moments.count + quantile * moments.count_error, 1.0)
+    miss = _miss(moments, confidence, simultaneous)
+    of_squares = noise.sum_spread if squares is None else squares.spread
+    sampling = guaranteed_sampling(
+        moments,
+        miss,
+        lambda missed: _quantile(noise.sum_spread, 1 - missed),
+        lambda missed: _quantile(of_squares, 1 - missed),
+    )
+    # The ratio shares a miss among its columns by itself.
+    return 1 - NOISE * miss * (len(moments.sums) if simultaneous else 1), sampling
+
+
+def guaranteed_sampling(
+    moments: Moments,
+    miss: float,
+    quantile: Callable[[float], float],
+    square_quantile: Callable[[float], float],
+) -> Floats:
+    """What sampling may add to A − τ·N̂ beside noise that is allowed a miss of `NOISE` times all.
+
+    |noise| + |sampling| ≤ q + s is allowed for by √(q² + (2qs + s²)), with the largest q. The
+    quantiles are, for a chance, how many deviations the noise exceeds with it.
+    """
     # 6/10 of the miss for the mean itself, 1/10 each for three noises and the variance.
-    log = math.log(2 / (0.3 * miss))
+    reach = quantile(miss / 10)
+    deviation = moments.deviation_at_most(reach, square_quantile(miss / 10), miss / 10)
+    most = np.maximum(moments.count + reach * moments.count_error, 1.0)
+    log = math.log(2 / (NOISE * miss))
     sampling = np.sqrt(2 * log * most) * deviation + 2 * log / 3
-    level = 1 - 0.3 * miss
-    largest = _quantile(spread, level) * (moments.sum_error + moments.count_error)
-    if simultaneous:
-        # The ratio shares a miss among its columns by itself.
-        level = 1 - 0.3 * miss * len(moments.sums)
-    return level, np.sqrt(2 * largest * sampling + sampling**2)
+    largest = quantile(NOISE * miss) * (moments.sum_error + moments.count_error)
+    return np.sqrt(2 * largest * sampling + sampling**2)
 
 
 def _miss(moments: Moments, confidence: float, simultaneous: bool) -> float:

@@ -34,6 +34,7 @@ KINDS = {
     "muhat.queries/2": "muhat.release.query_answer.QueryAnswer",
     "muhat.groups/1": "muhat.release.group_answer.GroupAnswer",
     "muhat.groups/2": "muhat.release.group_answer.GroupAnswer",
+    "muhat.statistic/1": "muhat.release.statistic_answer.StatisticAnswer",
     "muhat.protocol-quantile/1": "muhat.protocols.estimators.quantile_result.CountedQuantiles",
     "muhat.protocol-ranges/1": "muhat.protocols.estimators.ranges_result.CountedRanges",
 }

@@ -146,7 +146,7 @@ class Ratio(
         empty = self.is_empty(1 - miss)
         lowest = np.minimum(self.lower - self.shift, middle)
         highest = np.maximum(self.upper - self.shift, middle)
-        lower, upper = _last_inside(too_far, middle, np.stack([lowest, highest]))
+        lower, upper = last_inside(too_far, middle, np.stack([lowest, highest]))
         return np.where(empty, -math.inf, lower), np.where(empty, math.inf, upper)
 
     def _is_hopeless(self) -> NDArray[np.bool_]:
@@ -187,7 +187,7 @@ class Ratio(
         return cls(sums, counts, sum_spread, scales, lower, upper, shift)
 
 
-def _last_inside(
+def last_inside(
     too_far: Callable[[Floats], NDArray[np.bool_]], start: Floats, ends: Floats
 ) -> Floats:
     """The last point from `start` to each of the ends that is not too far, rounded outwards.

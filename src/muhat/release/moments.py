@@ -1,0 +1,169 @@
+"""Noisy counts, sums, squares and products of groups: what the answer of a statistic keeps.
+
+Everything is in u = (x − centre)/half-width, within [−1, 1]. A term names what was summed over the
+records of a group: () is their number, ("age",) is Σu, ("age", "age") is Σ(1 − u²), and
+("age", "pay") is Σu·v, its columns in order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from muhat._arrays import Floats
+from muhat._plain import Plain
+from muhat.errors import InvalidInput
+from muhat.noise.laplace_sums import few_tail
+from muhat.noise.laws import INDEPENDENT
+from muhat.release.population import Moments
+
+Term = tuple[str, ...]
+LawName = Literal["normal", "laplace", "none"]
+
+COUNT: Term = ()
+"""The number of records."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTable(Plain):
+    """Sums of every group with noise, of shape (groups,); `law` is "none" where there is none.
+
+    `scale` is that of the law, the same for all groups: the standard deviation of normal noise,
+    the b of Laplace noise. Laplace noise may be a combination of several variables, and b then the
+    length of its coefficients.
+    """
+
+    values: Floats
+    scale: float
+    law: LawName
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 1 or not np.isfinite(self.values).all():
+            raise InvalidInput("a noisy table has one finite number a group.")
+        if not (math.isfinite(self.scale) and self.scale >= 0):
+            raise InvalidInput("the scale of noise is a finite number of at least 0.")
+        if self.law != "none" and self.law not in INDEPENDENT:
+            raise InvalidInput("the noise of a table is normal, laplace or none.")
+
+    @property
+    def error(self) -> float:
+        """The standard deviation of the noise."""
+        if self.law == "none":
+            return 0.0
+        return self.scale * math.sqrt(INDEPENDENT[self.law].variance(1))
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
+    """Tables by term, with independent noise of one law; and the units of their columns."""
+
+    tables: Mapping[Term, NoisyTable]
+    centers: Mapping[str, float]
+    half_widths: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if COUNT not in self.tables or len({len(one.values) for one in self.listed}) != 1:
+            raise InvalidInput("noisy moments count the records of all of their groups.")
+        if len({one.law for one in self.listed} - {"none"}) > 1:
+            raise InvalidInput("all noise on the moments of a statistic has one law.")
+        columns = {column for term in self.tables for column in term}
+        if not columns <= self.centers.keys() & self.half_widths.keys():
+            raise InvalidInput("every column of noisy moments has a centre and a half-width.")
+        if not all(half > 0 and math.isfinite(half) for half in self.half_widths.values()):
+            raise InvalidInput("half-widths are finite numbers above 0.")
+
+    @classmethod
+    def built(
+        cls,
+        terms: tuple[tuple[str, ...], ...],
+        listed: tuple[NoisyTable, ...],
+        centers: dict[str, float],
+        half_widths: dict[str, float],
+    ) -> NoisyMoments:
+        """The moments that `to_dict` described."""
+        return cls(dict(zip(terms, listed, strict=True)), centers, half_widths)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """What was summed, in the order of all arrays."""
+        return tuple(self.tables)
+
+    @property
+    def listed(self) -> tuple[NoisyTable, ...]:
+        """The tables in that order."""
+        return tuple(self.tables.values())
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.tables[COUNT].values)
+
+    @property
+    def law(self) -> LawName:
+        """That of the noise; "none" if no table has any."""
+        laws = {one.law for one in self.listed} - {"none"}
+        return laws.pop() if laws else "none"
+
+    @cached_property
+    def values(self) -> Floats:
+        """All tables, of shape (terms, groups)."""
+        return np.array([one.values for one in self.listed])
+
+    @cached_property
+    def errors(self) -> Floats:
+        """The standard deviation of each table's noise, of shape (terms,)."""
+        return np.array([one.error for one in self.listed])
+
+    @property
+    def count(self) -> Floats:
+        """The noisy numbers of records, of shape (groups,)."""
+        return self.tables[COUNT].values
+
+    def only(self, group: int) -> NoisyMoments:
+        """The moments of one group."""
+        place = slice(group, group + 1)
+        tables = {
+            term: replace(table, values=table.values[place]) for term, table in self.tables.items()
+        }
+        return replace(self, tables=tables)
+
+    def error(self, weights: Floats) -> Floats:
+        """The deviation of Σ weight·noise, for weights of shape (terms, …)."""
+        return np.sqrt(np.tensordot(self.errors**2, weights**2, axes=1))
+
+    def exceeds(self, reach: Floats, weights: Floats, miss: float, quantile: float) -> Any:
+        """Whether Σ weight·noise reaches so far with a chance below `miss`; elementwise.
+
+        `quantile` is that of a standard normal. For normal noise exactly. Combinations of Laplace
+        noise have a tail in closed form; where their variables are combinations themselves, and so
+        nearer to normal ones, the quantile of normal noise is not undercut either.
+        """
+        far = reach > quantile * self.error(weights)
+        if self.law != "laplace":
+            return far
+        scales = self.errors / math.sqrt(2)
+        return far & (few_tail(reach, np.abs(weights.T * scales).T) < miss)
+
+    def deviations(self, miss: float) -> float:
+        """How many standard deviations the noise of one table exceeds with this chance."""
+        law = INDEPENDENT["normal" if self.law == "none" else self.law]
+        return law.quantile(1 - miss, 1) / math.sqrt(law.variance(1))
+
+    def of_column(self, column: str) -> Moments:
+        """What is known of one column, a group where a column is meant there."""
+        single, count = self.tables[column,], self.tables[COUNT]
+        squares = self.tables.get((column, column))
+        ones = np.ones(self.groups)
+        return Moments(
+            single.values,
+            single.error * ones,
+            count.values,
+            count.error * ones,
+            None if squares is None else squares.values,
+            None if squares is None else squares.error * ones,
+        )
