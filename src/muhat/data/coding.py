@@ -21,6 +21,9 @@ from muhat.data.text_numbers import number_in, numbers_in
 from muhat.errors import InvalidInput
 from muhat.records.columns import Column, Integers, column_of
 
+_BLOCK_ROWS = 1 << 14
+"""Numbers are put into cells in blocks that stay in the cache."""
+
 _BOOLEANS = {True: ("true", "True", "TRUE"), False: ("false", "False", "FALSE")}
 
 
@@ -67,7 +70,13 @@ class Coder:
 
     def of_numbers(self, column: Column) -> Integers:
         """Codes of a column of numbers."""
-        return self._codes(self._number_cells(column))
+        rows = len(column.values)
+        codes = np.empty(rows, self._dtype)
+        for start in range(0, rows, _BLOCK_ROWS):
+            stop = min(start + _BLOCK_ROWS, rows)
+            found = self._number_cells(column.part(start, stop))
+            codes[start:stop] = np.where(found < 0, self.absent, found)
+        return Integers(codes)
 
     def of_array(self, values: NDArray[Any]) -> Integers:
         """Codes of a 1-D numpy array of numbers, text or objects."""
@@ -127,10 +136,12 @@ class Coder:
         if len(array.dictionary) > len(array):
             return self.of_arrow(array.dictionary_decode())
         known = self.of_arrow(array.dictionary).values
-        # One more entry, for what is missing.
-        table = np.append(known, known.dtype.type(self.absent))
-        places = array.indices.cast("int64").fill_null(len(known))
-        return Integers(table[places.to_numpy(zero_copy_only=False)])
+        places = array.indices
+        if places.null_count:
+            # One more entry, for what is missing.
+            known = np.append(known, known.dtype.type(self.absent))
+            places = places.cast("int64").fill_null(len(known) - 1)
+        return Integers(known[places.to_numpy(zero_copy_only=False)])
 
     def _number_cells(self, column: Column) -> Cells:
         assert self._numbers is not None

@@ -9,12 +9,14 @@ from typing import Any
 from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
 from muhat.data.file import File, Format, Opening
-from muhat.data.selection import Coders, places
+from muhat.data.selection import Coders, Field, places
 from muhat.records.columns import Batch
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
 _MOST_BATCH_ROWS = 1 << 17
+_INDEX_BYTES = 4
+_TEXT = ("string", "large_string", "binary", "large_binary")
 
 
 class ParquetFile(File):
@@ -64,11 +66,34 @@ class ParquetFile(File):
         width = sum(max(self.fields[position].width, 1) for position in positions)
         rows = max(min(_BATCH_VALUES // max(width, 1), _MOST_BATCH_ROWS), 1)
         options: dict[str, Any] = {"use_threads": False, "columns": names, "batch_size": rows}
-        with pq.ParquetFile(self.path, metadata=self._metadata, pre_buffer=False) as file:
+        labels = [
+            self.fields[position].name
+            for position, coder in zip(positions, coders, strict=True)
+            if coder is not None and self._repeats(self.fields[position], groups)
+        ]
+        with pq.ParquetFile(
+            self.path, metadata=self._metadata, pre_buffer=False, read_dictionary=labels
+        ) as file:
             for part in file.iter_batches(row_groups=groups, **options):
                 # Columns are asked for by name, and those that share a name come together.
                 found = places(part.schema.names)
                 yield batch_of((part.column(found[key]) for key in wanted), coders)
+
+    def _repeats(self, field: Field, groups: list[int]) -> bool:
+        """Whether a column is text of which the file has every value but once, in a dictionary.
+
+        Then values are looked up once; what is written out a row takes more room than an index.
+        """
+        if field.type not in _TEXT:
+            return False
+        chunks = [self._metadata.row_group(group) for group in groups]
+        sizes = [
+            chunk.column(place).total_uncompressed_size
+            for chunk in chunks
+            for place in range(chunk.num_columns)
+            if chunk.column(place).path_in_schema == field.name
+        ]
+        return bool(sum(sizes) <= _INDEX_BYTES * sum(chunk.num_rows for chunk in chunks))
 
 
 PARQUET = Format((".parquet", ".pq"), ParquetFile, (b"PAR1",))
