@@ -162,6 +162,7 @@ def test_tables_are_those_of_a_slow_reference_from_every_kind_of_data(
     expected = slow_tables(made, WANTED, SQUARES)
     table = pa.table(made)
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=300)
+    pq.write_table(table, tmp_path / "plain.parquet", row_group_size=300, use_dictionary=False)
     lines = [",".join(made)]
     for record in zip(*made.values(), strict=True):
         lines.append(",".join("" if value is None else str(value) for value in record))
@@ -173,6 +174,7 @@ def test_tables_are_those_of_a_slow_reference_from_every_kind_of_data(
         "polars": pl.DataFrame(made, nan_to_null=False, strict=False),
         "arrow": table,
         "parquet": tmp_path / "x.parquet",
+        "parquet, every label written out": tmp_path / "plain.parquet",
         "csv": tmp_path / "x.csv",
     }
     monkeypatch.setattr("muhat.data.parquet._PARTITION_BYTES", 1000)
@@ -303,9 +305,9 @@ def test_integers_stay_within_the_declared_reach_whatever_the_values_are(
     ]
     for each in columns:
         with np.errstate(all="ignore"):
-            steps, present = kernel.steps(each)
-        steps = steps.copy()
-        squares = kernel.squares(steps)
+            steps, present = made_steps(kernel, each)
+        squares = np.empty(len(steps))
+        kernel.squares(steps, squares)
         assert (steps == np.rint(steps)).all()
         k, s = steps.astype(np.int64), squares.astype(np.int64)
         assert (k.astype(float) == steps).all()
@@ -320,7 +322,7 @@ def test_integers_stay_within_the_declared_reach_whatever_the_values_are(
         assert (s[missing] == m).all()
         assert (present is None and not missing.any()) or (present == ~missing).all()
     with np.errstate(all="ignore"):
-        steps, _ = kernel.steps(Floats(values))
+        steps, _ = made_steps(kernel, Floats(values))
     for value, found in zip(values[:2000].tolist(), steps[:2000].tolist(), strict=True):
         assert (exact_k(value, column) or 0) == found
 
@@ -359,7 +361,7 @@ def test_one_record_moves_every_family_within_its_reach(seed: int) -> None:
     values = [hostile_values(rng, each, rows) for each in bounds]
     kernels = [ValueKernel(column.lattice, column.reach) for column in columns]
     with np.errstate(all="ignore"):
-        found = [k.steps(Floats(each)) for k, each in zip(kernels, values, strict=True)]
+        found = [made_steps(k, Floats(each)) for k, each in zip(kernels, values, strict=True)]
     there = np.array([np.ones(rows, bool) if mask is None else mask for _, mask in found])
     ks = [steps.astype(np.int64) for steps, _ in found]
     cells = rng.integers(0, 3, rows)
@@ -379,6 +381,11 @@ def test_one_record_moves_every_family_within_its_reach(seed: int) -> None:
     most = reach(product, {column.name: column for column in columns})
     p = [round_half_even(int(x) * int(y), 1 << 24) for x, y in zip(*ks, strict=True)]
     assert max(map(abs, p)) <= most
+
+
+def made_steps(kernel: ValueKernel, column: Column) -> tuple[Any, Any]:
+    steps = np.empty(len(column.values))
+    return steps, kernel.steps(column, steps)
 
 
 def norm_squared(moved: Any) -> Any:

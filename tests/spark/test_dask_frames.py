@@ -12,6 +12,8 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
+from muhat.data.categories import categories_of
+from muhat.data.moments import Family, MomentColumn, open_moments
 from muhat.domains.lattice import BoxLattice
 
 N = 1000
@@ -52,6 +54,20 @@ def test_groups_and_cells_are_the_same_bits(table: Any, same_noise: Any) -> None
         cells = plan.release(data, columns=["region"])
         found.append([*(float(each) for each in means.releases), *cells.value.tolist()])
     assert found[0] == found[1]
+
+
+def test_tables_of_moments_are_those_of_the_embedded_engine(table: Any) -> None:
+    columns = [MomentColumn("a", -1, 2), MomentColumn("b", -2, 2)]
+    groups = categories_of({"region": ["north", "south"]}, missing="drop")
+    families = [Family((), ()), Family(("b",), ("b",)), Family(("b",), ("a", "b"))]
+    wanted = dict.fromkeys(families, ((0,), ()))
+    here, there = (
+        open_moments(data, columns, groups).tables(wanted, families[1:2])
+        for data in (table, dd.from_pandas(table, npartitions=7))
+    )
+    assert len(here) == 4
+    for key, tables in here.items():
+        assert all((there[key][axes] == table).all() for axes, table in tables.items())
 
 
 def test_a_mean_without_bounds_is_the_same_bits(table: Any, same_noise: Any) -> None:

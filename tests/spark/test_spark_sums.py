@@ -17,6 +17,8 @@ import pytest
 
 import muhat
 from muhat.data import exact_sums, open_source
+from muhat.data.categories import categories_of
+from muhat.data.moments import Family, MomentColumn, open_moments
 from muhat.data.spark import SMALL_STATE
 from muhat.data.spark_ship import packed_package
 from muhat.domains.lattice import BallLattice, BoxLattice, Lattice, PointsLattice, SimplexLattice
@@ -189,3 +191,43 @@ def test_all_that_a_pass_may_need_is_found_in_the_archive_alone(tmp_path: Path) 
     program += "for name in sys.argv[2:]: importlib.import_module(name)"
     command = [sys.executable, "-c", program, str(packed_package(tmp_path)), *names]
     subprocess.run(command, check=True)
+
+
+@pytest.mark.parametrize("files", [1, 7])
+def test_tables_of_moments_are_the_same_integers(spark: Any, tmp_path: Path, files: int) -> None:
+    random = np.random.default_rng(12)
+    made = numbers(2, seed=12)
+    gone = random.random(ROWS) < 0.1
+    table = pa.table(
+        {
+            "a": made[:, 0],
+            "b": pa.array(made[:, 1], mask=gone),
+            "age": random.integers(0, 100, ROWS),
+            "region": random.choice(["north", "south", "?"], ROWS),
+        }
+    )
+    folder = write(tmp_path / "rows", table, files)
+    columns = [
+        MomentColumn("a", -1, 2),
+        MomentColumn("b", -2, 2),
+        MomentColumn("age", 0, 90),
+    ]
+    groups = categories_of(
+        {"region": ["north", "south"], "age": {"bins": [0, 18, 65, 90]}}, missing="drop"
+    )
+    families = [
+        Family((), ()),
+        Family(("a",), ("a",)),
+        Family((), ("b",)),
+        Family(("a", "b"), ("a", "b")),
+        Family(("age",), ("age",)),
+    ]
+    wanted = dict.fromkeys(families, ((), (1, 0), (0,)))
+    squares = [family for family in families if len(family.term) == 1]
+    here, there = (
+        open_moments(data, columns, groups).tables(wanted, squares)
+        for data in (str(folder / "*.parquet"), spark.read.parquet(str(folder)))
+    )
+    assert len(here) == 8
+    for key, tables in here.items():
+        assert all((there[key][axes] == table).all() for axes, table in tables.items())

@@ -55,7 +55,7 @@ class CellTables:
         """Count records, `times` each, by their codes, one array an axis."""
         rows = len(codes[0])
         for start in range(0, rows, BLOCK_ROWS):
-            block = [axis[start : start + BLOCK_ROWS].astype(np.int64) for axis in codes]
+            block = [axis[start : start + BLOCK_ROWS] for axis in codes]
             with self._lock:
                 self._add_block(block, times)
 
@@ -83,7 +83,7 @@ class CellTables:
             found[wanted] = marginal(self._tables[axes], sizes, axes, wanted)
         return found
 
-    def _add_block(self, codes: Sequence[Table], times: int) -> None:
+    def _add_block(self, codes: Sequence[NDArray[Any]], times: int) -> None:
         rows = len(codes[0])
         for axes, index in table_indices(self._tables, self._shape, codes, rows):
             table = self._tables[axes]
@@ -124,7 +124,7 @@ class CellAccumulator:
 
 
 def table_indices(
-    sets: Iterable[Axes], shape: Sequence[int], codes: Sequence[Table], rows: int
+    sets: Iterable[Axes], shape: Sequence[int], codes: Sequence[NDArray[Any]], rows: int
 ) -> Iterator[tuple[Axes, Table]]:
     """For each set of axes the cells of some records in its table, by their codes.
 
@@ -137,8 +137,9 @@ def table_indices(
         common = _common(before, axes)
         del partial[common + 1 :]
         for axis in axes[common:]:
-            first = len(partial) == 1
-            partial.append(codes[axis] if first else partial[-1] * shape[axis] + codes[axis])
+            index = partial[-1] * shape[axis]
+            index += codes[axis]
+            partial.append(index)
         yield axes, partial[-1]
         before = axes
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +29,13 @@ STEP_BITS = 21
 PRODUCT_UNIT = 1 << 24
 """p is a product of two k in units of 2^24."""
 
-_BLOCK_ROWS = 1 << 15
-_DENSE = 2
+_BLOCK_ROWS = 1 << 14
+_SPARSE = 4
 _NARROW_ROWS = 1 << 38
 """The sums of so many records of 24 bits fit 64."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """What a record adds to a table: 1, k of one column, or p of two; l of one with `squared`.
 
     Only records count that have a value in each of the columns `recorded`. Columns are positions.
@@ -49,41 +47,37 @@ class Row:
 
 
 class ValueKernel:
-    """Makes integers of one column, block by block; holds a buffer, so one a thread."""
+    """Makes integers of the values of one column."""
 
     def __init__(self, lattice: BoxLattice, reach: int) -> None:
         (self._coordinate,) = lattice.coordinates()
         self._reach = float(reach)
-        self._buffer = np.empty(0)
 
-    def steps(self, column: Column) -> tuple[FloatArray, Mask | None]:
-        """k of every value, and which are there (None: all); valid until the next block.
+    def steps(self, column: Column, out: FloatArray) -> Mask | None:
+        """k of every value; which of them are there (None: all).
 
         k is q/2^21 rounded to the nearest, ties to even; that of a missing value is 0.
         """
-        rows = len(column.values)
-        if len(self._buffer) < rows:
-            self._buffer = np.empty(rows)
-        found = self._buffer[:rows]
-        words, offset = self._coordinate.words(column, found)
+        words, offset = self._coordinate.words(column, out)
         if offset:
-            np.subtract(found, self._coordinate.magic, out=found)
-            np.multiply(found, 2.0**-STEP_BITS / self._coordinate.grid, out=found)
+            np.subtract(out, self._coordinate.magic, out=out)
+            np.multiply(out, 2.0**-STEP_BITS / self._coordinate.grid, out=out)
         else:
-            np.multiply(words, 2.0**-STEP_BITS, out=found)
-        np.rint(found, out=found)
+            np.multiply(words, 2.0**-STEP_BITS, out=out)
+        np.rint(out, out=out)
         present = _present(column)
         if present is not None:
-            found[~present] = 0.0
-        return found, present
+            np.copyto(out, 0.0, where=~present)
+        return present
 
-    def squares(self, steps: FloatArray) -> FloatArray:
+    def squares(self, steps: FloatArray, out: FloatArray) -> None:
         """l = ⌊(m² − k²)/m⌋ of every k."""
         # Below 2^24 a quotient that is not whole is at least 2^-24 from the next whole number,
         # and rounding it to a float moves it by less than 2^-29.
-        left = self._reach**2 - steps * steps
-        np.divide(left, self._reach, out=left)
-        return np.floor(left, out=left)
+        np.multiply(steps, steps, out=out)
+        np.subtract(self._reach**2, out, out=out)
+        np.divide(out, self._reach, out=out)
+        np.floor(out, out=out)
 
 
 class MomentTables:
@@ -134,23 +128,25 @@ class MomentTables:
 
     def add(
         self,
-        row: Row,
+        rows: Sequence[Row],
         axes: Axes,
         index: NDArray[np.int64],
         weights: FloatArray | None,
         times: int = 1,
     ) -> None:
-        """Add what records weigh (None: 1 each), `times` each, to their cells."""
-        cells = len(self._tables[row, axes])
-        if cells <= _DENSE * len(index):
-            sums = _sums(index, weights, cells)
+        """Add what records weigh (None: 1 each), `times` each, to their cells in each row."""
+        cells = len(self._tables[rows[0], axes])
+        if cells * _SPARSE <= len(index):
+            sums = times * _sums(index, weights, cells)
             with self._lock:
-                self._tables[row, axes] += sums * times
+                for row in rows:
+                    self._tables[row, axes] += sums
             return
         whole = np.ones(len(index), np.int64) if weights is None else weights.astype(np.int64)
         with self._lock:
-            table = self._tables[row, axes]
-            np.add.at(table, index, (whole * times).astype(table.dtype))
+            for row in rows:
+                table = self._tables[row, axes]
+                np.add.at(table, index, (whole * times).astype(table.dtype))
 
     def added(self) -> Numbers:
         """The numbers of all tables, one after another."""
@@ -188,16 +184,17 @@ class MomentAccumulator:
 
     def __init__(
         self,
-        kernels: Sequence[Callable[[], ValueKernel]],
+        kernels: Sequence[ValueKernel],
         coders: Sequence[Coder],
         places: Sequence[int],
         tables: MomentTables,
     ) -> None:
-        self._kernels = [make() for make in kernels]
+        self._kernels = tuple(kernels)
         self._coders = tuple(coders)
         self._places = tuple(places)
         self._tables = tables
-        self._rows_over = {axes: tables.rows_over(axes) for axes in tables.sets}
+        self._orders: dict[frozenset[int], _Order] = {}
+        self._buffers = _Buffers()
         self.rows = 0
 
     def add(self, batch: Batch) -> None:
@@ -236,62 +233,96 @@ class MomentAccumulator:
     def _add_block(
         self, columns: Sequence[Column], codes: Sequence[NDArray[Any]], times: int, rows: int = 1
     ) -> None:
-        weights = _Weights(self._kernels, columns)
-        whole = [axis.astype(np.int64) for axis in codes]
+        weights = _Weights(self._kernels, columns, self._buffers.of_length(rows))
+        order = self._orders.get(weights.missing)
+        if order is None:
+            order = self._orders[weights.missing] = self._order(weights.missing)
         tables = self._tables
-        for axes, index in table_indices(tables.sets, tables.shape, whole, rows):
-            for row in self._rows_over[axes]:
-                tables.add(row, axes, index, weights.of(row), times)
+        for axes, index in table_indices(order, tables.shape, codes, rows):
+            for alike, others in order[axes].items():
+                tables.add(others, axes, index, weights.of(alike), times)
+
+    def _order(self, missing: frozenset[int]) -> _Order:
+        """What to add to which rows where values are missing in these columns only."""
+        order: _Order = {}
+        for axes in self._tables.sets:
+            order[axes] = {}
+            for row in self._tables.rows_over(axes):
+                # k and p are 0 where a value of theirs is missing.
+                needed = missing.intersection(row.recorded)
+                needed -= set() if row.squared else set(row.term)
+                alike = Row(tuple(sorted(needed)), row.term, row.squared)
+                order[axes].setdefault(alike, []).append(row)
+        return order
+
+
+_Order = dict[Axes, dict[Row, list[Row]]]
+"""By the axes of tables, rows that stand for others: of a block their weights are the same."""
+
+
+class _Buffers:
+    """Vectors for the numbers of a block, and again for the next: new memory is slow."""
+
+    def __init__(self) -> None:
+        self._vectors: list[FloatArray] = []
+        self._length = self._taken = 0
+
+    def of_length(self, length: int) -> _Buffers:
+        """All of them free, and so long."""
+        self._length, self._taken = length, 0
+        return self
+
+    def take(self) -> FloatArray:
+        """One that is not taken yet; what is in it means nothing."""
+        if self._taken == len(self._vectors):
+            self._vectors.append(np.empty(max(self._length, _BLOCK_ROWS)))
+        self._taken += 1
+        return self._vectors[self._taken - 1][: self._length]
 
 
 class _Weights:
     """What the records of a block add to every row, each worked out once."""
 
-    def __init__(self, kernels: Sequence[ValueKernel], columns: Sequence[Column]) -> None:
+    def __init__(
+        self, kernels: Sequence[ValueKernel], columns: Sequence[Column], buffers: _Buffers
+    ) -> None:
         self._kernels = kernels
-        found = [kernel.steps(part) for kernel, part in zip(kernels, columns, strict=True)]
-        self._steps = [steps for steps, _ in found]
-        self._present = [present for _, present in found]
-        self._masks: dict[tuple[int, ...], FloatArray | None] = {}
-        self._terms: dict[tuple[tuple[int, ...], bool], FloatArray] = {}
-        self._made: dict[Row, FloatArray | None] = {}
+        self._buffers = buffers
+        self._steps = [buffers.take() for _ in kernels]
+        self._present: dict[int, Mask] = {}
+        self._made: dict[Row, FloatArray | None] = {Row((), ()): None}
+        for place, steps in enumerate(self._steps):
+            present = kernels[place].steps(columns[place], steps)
+            self._made[Row((), (place,))] = steps
+            if present is not None:
+                self._present[place] = present
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The columns that lack a value."""
+        return frozenset(self._present)
 
     def of(self, row: Row) -> FloatArray | None:
         """The weight of every record; None if it is 1 for all."""
         if row not in self._made:
-            mask = self._mask(row.recorded)
-            if not row.term:
-                self._made[row] = mask
-            elif mask is None or (set(row.recorded) <= set(row.term) and not row.squared):
-                # Where nothing is k is 0 already.
-                self._made[row] = self._term(row)
+            made = self._buffers.take()
+            if not row.recorded:
+                self._make(row, made)
             else:
-                self._made[row] = self._term(row) * mask
+                mask = np.logical_and.reduce([self._present[each] for each in row.recorded])
+                every = self.of(Row((), row.term, row.squared))
+                np.multiply(1.0 if every is None else every, mask, out=made)
+            self._made[row] = made
         return self._made[row]
 
-    def _mask(self, recorded: tuple[int, ...]) -> FloatArray | None:
-        """1 where all of the columns have a value, else 0; None if all have."""
-        if recorded not in self._masks:
-            present = [self._present[column] for column in recorded]
-            masks = [mask for mask in present if mask is not None]
-            made = np.logical_and.reduce(masks).astype(np.float64) if masks else None
-            self._masks[recorded] = made
-        return self._masks[recorded]
-
-    def _term(self, row: Row) -> FloatArray:
-        key = (row.term, row.squared)
-        if key not in self._terms:
-            first, *others = (self._steps[column] for column in row.term)
-            if row.squared:
-                made = self._kernels[row.term[0]].squares(first)
-            elif others:
-                made = first * others[0]
-                np.multiply(made, 1.0 / PRODUCT_UNIT, out=made)
-                np.rint(made, out=made)
-            else:
-                made = first
-            self._terms[key] = made
-        return self._terms[key]
+    def _make(self, row: Row, out: FloatArray) -> None:
+        first, *others = (self._steps[column] for column in row.term)
+        if row.squared:
+            self._kernels[row.term[0]].squares(first, out)
+        else:
+            np.multiply(first, others[0], out=out)
+            np.multiply(out, 1.0 / PRODUCT_UNIT, out=out)
+            np.rint(out, out=out)
 
 
 def cells_of(coders: Sequence[Coder]) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -219,7 +219,7 @@ class MomentSource:
             return {}
         coders, places = self._coders, self._places()
         tables = MomentTables(coders, {row: sets[key[0]] for key, row in rows.items()})
-        kernels = [partial(ValueKernel, column.lattice, column.reach) for column in self._columns]
+        kernels = [ValueKernel(column.lattice, column.reach) for column in self._columns]
         read_once(self._source, lambda: MomentAccumulator(kernels, coders, places, tables))
         found = tables.tables()
         if undeclared:
