@@ -7,6 +7,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from numpy.typing import NDArray
+
 from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
@@ -67,6 +69,10 @@ class Answer(ABC):
     @abstractmethod
     def rows(self) -> list[list[str]]:
         """The table for people: a header, then a line a value."""
+
+    @abstractmethod
+    def table(self, confidence: float = CONFIDENCE) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line a value: what it is, then `value` and what is said of it."""
 
     @abstractmethod
     def notes(self) -> list[str]:

@@ -214,6 +214,26 @@ class QuantileAnswer(Answer):
                 rows.append([column, f"{fraction:g}", value, f"± {errors[i, j]:,}", ends])
         return shortened(rows)
 
+    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line a quantile and column; `recorded` is of the column."""
+        numbers, width = len(self.fractions), len(self.columns)
+        lower, upper = self.interval(confidence)
+        counted = {}
+        if self.recorded is not None:
+            counted = {
+                "recorded": np.tile(np.array(self.recorded), numbers),
+                "recorded_error": np.tile(np.asarray(self.recorded_error), numbers),
+            }
+        return {
+            "column": np.tile(np.array(self.columns, dtype=object), numbers),
+            "quantile": np.repeat(np.array(self.fractions), width),
+            "value": self.value.ravel(),
+            "rank_error": self.rank_error(confidence).ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+            **counted,
+        }
+
     def notes(self) -> list[str]:
         """What became of missing values, how many there are, and what the errors mean."""
         rules = [] if self.missing is None else [MISSING[self.missing]]

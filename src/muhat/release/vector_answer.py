@@ -29,7 +29,7 @@ from muhat.release.public_sets import Intervals, nearest
 from muhat.release.record_mean import RecordMean
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
-from muhat.release.vector_display import vector_notes, vector_rows
+from muhat.release.vector_display import vector_notes, vector_rows, vector_table
 
 Noise = Spread | Ratio | StudentSpread
 """What is known about the error of a value."""
@@ -252,6 +252,10 @@ class VectorAnswer(Answer):
     def rows(self) -> list[list[str]]:
         """A line a column."""
         return vector_rows(self)
+
+    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line a column of the data; not-a-number is not known."""
+        return vector_table(self, confidence)
 
     def notes(self) -> list[str]:
         """How good the value is, or why that cannot be said."""

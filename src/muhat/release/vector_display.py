@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from muhat.release.display import certificate_lines, rounded, shortened, significant
 from muhat.release.population import shows_population
@@ -47,6 +50,29 @@ def vector_rows(answer: VectorAnswer) -> list[list[str]]:
         beside = (wider[place + 1 : place + 2], counts[place + 1 : place + 2])
         rows.append([column, *cells, *beside[0], *beside[1]])
     return shortened(rows)
+
+
+def vector_table(answer: VectorAnswer, confidence: float) -> dict[str, NDArray[Any]]:
+    """What is known of every column, as numbers; where nothing is, not-a-number."""
+    shape = answer.value.shape
+    unknown = np.full(shape, np.nan)
+    table: dict[str, NDArray[Any]] = {
+        "column": np.array(answer.columns, dtype=object),
+        "value": answer.value,
+        **dict.fromkeys(("standard_error", "lower", "upper"), unknown),
+    }
+    if answer.noise is not None:
+        table["standard_error"] = answer.noise.standard_error
+        table["lower"], table["upper"] = answer.interval(confidence)
+        if answer.tells_population or shows_population(answer):
+            ends = answer.interval(confidence, target="population")
+            table["population_lower"], table["population_upper"] = ends
+    for name in table.keys() - {"column", "value", "standard_error"}:
+        table[name] = np.where(answer.empty, np.nan, table[name])
+    if answer.recorded is not None:
+        table["recorded"] = np.broadcast_to(answer.recorded.value, shape)
+        table["recorded_error"] = np.broadcast_to(answer.recorded.standard_error, shape)
+    return table
 
 
 def _population_cells(answer: VectorAnswer) -> list[str]:

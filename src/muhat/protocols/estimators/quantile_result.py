@@ -135,6 +135,18 @@ class CountedQuantiles(Answer):
             )
         return rows
 
+    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line a quantile."""
+        lower, upper = self.interval(confidence)
+        return {
+            "column": np.full(len(self.fractions), self.columns[0], dtype=object),
+            "quantile": np.array(self.fractions),
+            "value": self.value.ravel(),
+            "rank_error": self.rank_error(confidence).ravel(),
+            "lower": lower.ravel(),
+            "upper": upper.ravel(),
+        }
+
     def notes(self) -> list[str]:
         """What became of missing values."""
         return [MISSING]

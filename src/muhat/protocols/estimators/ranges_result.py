@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
@@ -177,6 +178,18 @@ class CountedRanges(Answer):
             people = rounded(each.value, error)
             rows.append([*ends_of, people, part, significant(error), f"{lower} … {upper}"])
         return rows
+
+    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
+        """A tidy table, a line a cell."""
+        lower, upper = self.interval(confidence)
+        return {
+            "from": self.edges[:-1],
+            "to": self.edges[1:],
+            "value": self.value,
+            "standard_error": self.standard_error,
+            "lower": lower,
+            "upper": upper,
+        }
 
     def notes(self) -> list[str]:
         """What became of missing values, and how ranges are asked for."""
