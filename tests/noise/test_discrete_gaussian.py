@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise: its decisions, its law, and how close a sum of shares comes to one.
+"""Discrete Gaussian noise: its decisions, its law, and how close a sum of parts comes to one.
 
 A χ² test has a false-alarm rate of 1e-7, at most 1e-6 for all of this file; a wrong law has to
 be told apart by a p-value below 1e-20.
@@ -19,8 +19,7 @@ from scipy import stats
 
 from muhat.errors import InvalidInput
 from muhat.noise import discrete_gaussian as module
-from muhat.noise.discrete_gaussian import discrete_gaussian
-from muhat.noise.gaussian_shares import closeness
+from muhat.noise.discrete_gaussian import closeness, discrete_gaussian
 
 FALSE_ALARM = 1e-7
 CAUGHT = 1e-20
@@ -195,13 +194,13 @@ def test_a_variance_out_of_range_is_refused(variance: Fraction) -> None:
 # Shares.
 
 
-def log_ratios(share: Fraction, shares: int, ends: int) -> list[mpmath.mpf]:
-    """ln of P(sum of shares = x)/P(N_Z(0, h·s²) = x) for |x| ≤ ends, by convolution."""
+def log_ratios(part: Fraction, parts: int, ends: int) -> list[mpmath.mpf]:
+    """ln of P(sum of parts = x)/P(N_Z(0, h·s²) = x) for |x| ≤ ends, by convolution."""
     with mpmath.workdps(50):
         reach = ends + 12
-        single = gaussian_law(share, 2 * reach)
+        single = gaussian_law(part, 2 * reach)
         total = single
-        for _ in range(shares - 1):
+        for _ in range(parts - 1):
             # What lies beyond 2·reach is below 1e-40 of everything that is compared.
             total = [
                 mpmath.fdot(
@@ -212,13 +211,13 @@ def log_ratios(share: Fraction, shares: int, ends: int) -> list[mpmath.mpf]:
                 )
                 for x in range(-2 * reach, 2 * reach + 1)
             ]
-        one = gaussian_law(share * shares, ends)
+        one = gaussian_law(part * parts, ends)
         middle = total[2 * reach - ends : 2 * reach + ends + 1]
         return [mpmath.log(p / q) for p, q in zip(middle, one, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("share", "shares"),
+    ("part", "parts"),
     [
         (Fraction(1, 8), 2),
         (Fraction(1, 4), 5),
@@ -230,59 +229,59 @@ def log_ratios(share: Fraction, shares: int, ends: int) -> list[mpmath.mpf]:
         (Fraction(2), 2),
     ],
 )
-def test_closeness_bounds_every_ratio_of_a_direct_convolution(share: Fraction, shares: int) -> None:
-    widest = max(abs(ratio) for ratio in log_ratios(share, shares, 8))
-    assert widest <= closeness(share, shares)
-    if shares == 2:
-        # One step is nearly tight, and a share a quarter larger would claim too much.
-        assert closeness(share, shares) < 1.7 * widest
-        assert closeness(share * 5 / 4, shares) < widest
+def test_closeness_bounds_every_ratio_of_a_direct_convolution(part: Fraction, parts: int) -> None:
+    widest = max(abs(ratio) for ratio in log_ratios(part, parts, 8))
+    assert widest <= closeness(part, parts)
+    if parts == 2:
+        # One step is nearly tight, and a part a quarter larger would claim too much.
+        assert closeness(part, parts) < 1.7 * widest
+        assert closeness(part * 5 / 4, parts) < widest
 
 
-def test_far_out_many_shares_are_as_far_apart_as_the_bound_grows() -> None:
+def test_far_out_many_parts_are_as_far_apart_as_the_bound_grows() -> None:
     """At x ≈ h/2 the ratio is about e^{−4h·e^{−2π²s²}}: τ cannot but grow with h."""
-    share, shares = Fraction(1, 4), 8
-    ratios = log_ratios(share, shares, 8)
+    part, parts = Fraction(1, 4), 8
+    ratios = log_ratios(part, parts, 8)
     widest = max(abs(ratio) for ratio in ratios)
-    assert widest <= closeness(share, shares) < 3 * widest
+    assert widest <= closeness(part, parts) < 3 * widest
 
 
 def test_closeness_is_rounded_up_and_close_to_its_formula() -> None:
-    for share, shares in ((Fraction(1), 200), (Fraction(3), 77), (Fraction(5, 7), 1000)):
+    for part, parts in ((Fraction(1), 200), (Fraction(3), 77), (Fraction(5, 7), 1000)):
         with mpmath.workdps(40):
-            single = ripple(mpf(share))
-            steps = [ripple(mpf(share) * k / (k + 1)) for k in range(1, shares)]
-            exact = shares * single + mpmath.fsum(step / (1 - step) for step in steps)
-            assert exact <= closeness(share, shares) <= exact * mpmath.mpf("1.02")
+            single = ripple(mpf(part))
+            steps = [ripple(mpf(part) * k / (k + 1)) for k in range(1, parts)]
+            exact = parts * single + mpmath.fsum(step / (1 - step) for step in steps)
+            assert exact <= closeness(part, parts) <= exact * mpmath.mpf("1.02")
 
 
 def ripple(variance: mpmath.mpf) -> mpmath.mpf:
     return 2 * mpmath.fsum(mpmath.exp(-2 * mpmath.pi**2 * variance * j**2) for j in range(1, 9))
 
 
-def test_closeness_grows_with_the_shares_and_never_vanishes() -> None:
-    taus = [closeness(Fraction(1), shares) for shares in (1, 2, 3, 100, 10**4, 10**7)]
+def test_closeness_grows_with_the_parts_and_never_vanishes() -> None:
+    taus = [closeness(Fraction(1), parts) for parts in (1, 2, 3, 100, 10**4, 10**7)]
     assert taus[0] == 0
     assert taus == sorted(taus)
     assert taus[-1] < 0.11
     assert 0 < closeness(Fraction(2**80), 10**7) < 1e-300
     with pytest.raises(InvalidInput, match="1/8"):
         closeness(Fraction(1, 9), 2)
-    with pytest.raises(InvalidInput, match="shares"):
+    with pytest.raises(InvalidInput, match="parts"):
         closeness(Fraction(1), 0)
 
 
-@pytest.mark.parametrize("shares", [2, 12])
-def test_shares_add_up_to_a_discrete_gaussian_number(shares: int) -> None:
+@pytest.mark.parametrize("parts", [2, 12])
+def test_parts_add_up_to_a_discrete_gaussian_number(parts: int) -> None:
     """At s² = 1 the sum is within a factor of 1 ± 1.1e-4: invisible in 100,000 sums."""
-    parts = discrete_gaussian(Fraction(1), 100_000 * shares).reshape(shares, -1)
-    ends = math.isqrt(9 * shares)
-    assert p_value(parts.sum(axis=0), Fraction(shares), ends) > FALSE_ALARM
-    assert p_value(parts.sum(axis=0), Fraction(shares * 10, 11), ends) < CAUGHT
+    drawn = discrete_gaussian(Fraction(1), 100_000 * parts).reshape(parts, -1)
+    ends = math.isqrt(9 * parts)
+    assert p_value(drawn.sum(axis=0), Fraction(parts), ends) > FALSE_ALARM
+    assert p_value(drawn.sum(axis=0), Fraction(parts * 10, 11), ends) < CAUGHT
 
 
-def test_small_shares_do_not_add_up_to_a_discrete_gaussian_number() -> None:
-    """At s² = 1/8 two shares are far from N_Z(0, 1/4): why closeness has to be asked for."""
+def test_small_parts_do_not_add_up_to_a_discrete_gaussian_number() -> None:
+    """At s² = 1/8 two parts are far from N_Z(0, 1/4): why closeness has to be asked for."""
     sums = discrete_gaussian(Fraction(1, 8), 400_000).reshape(2, -1).sum(axis=0)
     assert p_value(sums, Fraction(1, 4), 2) < CAUGHT
 

@@ -1,7 +1,7 @@
 """Shares of discrete Laplace noise: every decision checked, their law, and what they add up to.
 
 A χ² test has a false-alarm rate of 1e-7, at most 1e-6 for all of this file; a wrong scale or a
-wrong number of shares has to be told apart by a p-value below 1e-20.
+wrong number of parts has to be told apart by a p-value below 1e-20.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scipy import special, stats
 
 from muhat.errors import InvalidInput
 from muhat.noise import negative_binomial as module
-from muhat.noise.negative_binomial import laplace_share, negative_binomial
+from muhat.noise.negative_binomial import laplace_part, negative_binomial
 
 FALSE_ALARM = 1e-7
 CAUGHT = 1e-20
@@ -74,10 +74,10 @@ def cycle_lengths(permutation: tuple[int, ...]) -> list[int]:
     return lengths
 
 
-def marked_law(things: int, shares: int) -> Law:
+def marked_law(things: int, parts: int) -> Law:
     """How many of so many permuted things lie in marked cycles, over all permutations."""
     law: Counter[int] = Counter()
-    mark = Fraction(1, shares)
+    mark = Fraction(1, parts)
     for permutation in itertools.permutations(range(things)):
         lengths = cycle_lengths(permutation)
         for marks in itertools.product([0, 1], repeat=len(lengths)):
@@ -87,27 +87,27 @@ def marked_law(things: int, shares: int) -> Law:
     return {total: chance for total, chance in law.items() if chance}
 
 
-@pytest.mark.parametrize("shares", [1, 2, 7])
+@pytest.mark.parametrize("parts", [1, 2, 7])
 @pytest.mark.parametrize("things", [0, 1, 2, 3, 5])
 def test_marked_cycles_of_all_paths_are_those_of_all_permutations(
-    things: int, shares: int, monkeypatch: pytest.MonkeyPatch
+    things: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fixed_things(monkeypatch, things)
     law: Counter[int] = Counter()
-    for words, chance in paths(things, iter([Fraction(1, shares)] * things)):
+    for words, chance in paths(things, iter([Fraction(1, parts)] * things)):
         source = Replay(words)
-        law[int(negative_binomial(shares, HALF, 1, source)[0])] += chance
+        law[int(negative_binomial(parts, HALF, 1, source)[0])] += chance
         assert not source.words
-    assert {total: chance for total, chance in law.items() if chance} == marked_law(things, shares)
+    assert {total: chance for total, chance in law.items() if chance} == marked_law(things, parts)
 
 
-@pytest.mark.parametrize("shares", [1, 2, 5, 1000])
-def test_marked_cycles_split_a_geometric_number_as_negative_binomials_do(shares: int) -> None:
-    """P(NB(r) = k and NB(1 − r) = n − k) = P(G = n)·P(k of n are marked), r = 1/shares."""
+@pytest.mark.parametrize("parts", [1, 2, 5, 1000])
+def test_marked_cycles_split_a_geometric_number_as_negative_binomials_do(parts: int) -> None:
+    """P(NB(r) = k and NB(1 − r) = n − k) = P(G = n)·P(k of n are marked), r = 1/parts."""
     for things in range(6):
-        law = marked_law(things, shares)
+        law = marked_law(things, parts)
         for k in range(things + 1):
-            mine, others = Fraction(1, shares), 1 - Fraction(1, shares)
+            mine, others = Fraction(1, parts), 1 - Fraction(1, parts)
             split = rising(mine, k) * rising(others, things - k)
             assert law.get(k, 0) == split
 
@@ -158,14 +158,14 @@ def test_a_word_in_an_incomplete_run_is_drawn_again(bound: int) -> None:
 # The number of marked cycles.
 
 
-def poisson_mean(rate: Fraction, shares: int) -> mpmath.mpf:
-    return -mpmath.log(1 - mpmath.exp(-mpf(rate))) / shares
+def poisson_mean(rate: Fraction, parts: int) -> mpmath.mpf:
+    return -mpmath.log(1 - mpmath.exp(-mpf(rate))) / parts
 
 
-def reference_counts(rate: Fraction, shares: int, ends: list[Fraction]) -> list[int]:
+def reference_counts(rate: Fraction, parts: int, ends: list[Fraction]) -> list[int]:
     """The least m with P(count ≤ m) above each of these numbers."""
     with mpmath.workprec(2000):
-        mean = poisson_mean(rate, shares)
+        mean = poisson_mean(rate, parts)
         weight = cumulative = mpmath.exp(-mean)
         count, found = 0, []
         for end in ends:
@@ -188,22 +188,22 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("rate", "shares"), CASES)
+@pytest.mark.parametrize(("rate", "parts"), CASES)
 def test_every_short_beginning_is_decided_exactly_if_all_its_continuations_agree(
-    rate: Fraction, shares: int
+    rate: Fraction, parts: int
 ) -> None:
     bits = 11
     whole = 2**bits
     # The last number ends at 1, where the count is infinite: it can never be decided.
-    counts = reference_counts(rate, shares, [Fraction(u, whole) for u in range(whole)])
+    counts = reference_counts(rate, parts, [Fraction(u, whole) for u in range(whole)])
     for u, (first, last) in enumerate(itertools.pairwise(counts)):
-        assert module._count(rate, shares, u, bits) == (first if first == last else None)
-    assert module._count(rate, shares, whole - 1, bits) is None
+        assert module._count(rate, parts, u, bits) == (first if first == last else None)
+    assert module._count(rate, parts, whole - 1, bits) is None
 
 
-@pytest.mark.parametrize(("rate", "shares"), CASES)
-def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, shares: int) -> None:
-    least, most = module._thresholds(rate, shares)
+@pytest.mark.parametrize(("rate", "parts"), CASES)
+def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, parts: int) -> None:
+    least, most = module._thresholds(rate, parts)
     assert np.all(most.astype(object) + 1 - least.astype(object) <= 1)
     for m in range(min(6, least.size)):
         for first in {int(least[m]) + step for step in (-1, 0, 1)} | {int(most[m])}:
@@ -211,15 +211,15 @@ def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, shares
                 continue
             for second in (0, 1 << 63, ONES - 1):
                 source = Replay([first, second, 0x5555555555555555, 1])
-                found = module._marked_cycles(rate, shares, 1, source)
+                found = module._marked_cycles(rate, parts, 1, source)
                 known = Fraction(first << 64 | second, 1 << 128)
-                assert found.tolist() == reference_counts(rate, shares, [known])
+                assert found.tolist() == reference_counts(rate, parts, [known])
     certain = [int(level) for level in least if level < ONES]
     drawn = [word for level in certain for word in (level - 1, level + 1) if 0 <= word <= ONES]
     source = Replay([*drawn, *[1 << 62] * 10])
-    found = module._marked_cycles(rate, shares, len(drawn), source).tolist()
+    found = module._marked_cycles(rate, parts, len(drawn), source).tolist()
     known = [Fraction(word << 64 | 1 << 62, 1 << 128) for word in sorted(drawn)]
-    assert sorted(found) == reference_counts(rate, shares, known)
+    assert sorted(found) == reference_counts(rate, parts, known)
 
 
 def test_the_deepest_tail_is_decided_and_a_slightly_wrong_rate_is_another_law() -> None:
@@ -260,17 +260,17 @@ def test_the_slack_of_the_series_is_needed_and_enough(monkeypatch: pytest.Monkey
 def test_bits_inside_an_enclosure_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = 1 << 512
     wide = ((whole // 4, whole * 3 // 4), (whole * 3 // 8, whole * 7 // 8))
-    monkeypatch.setattr(module, "_cumulative", lambda rate, shares, precision: wide)
+    monkeypatch.setattr(module, "_cumulative", lambda rate, parts, precision: wide)
     found = [module._count(HALF, 50, u, 3) for u in range(8)]
     assert found == [0, 0, None, 1, 1, 1, None, None]
 
 
-@pytest.mark.parametrize(("rate", "shares"), [*CASES, (Fraction(1000), 50), (Fraction(1, 3), 999)])
+@pytest.mark.parametrize(("rate", "parts"), [*CASES, (Fraction(1000), 50), (Fraction(1, 3), 999)])
 @pytest.mark.parametrize("precision", [512, 1024])
-def test_the_cumulative_law_is_enclosed(rate: Fraction, shares: int, precision: int) -> None:
-    lower, upper = module._cumulative(rate, shares, precision)
+def test_the_cumulative_law_is_enclosed(rate: Fraction, parts: int, precision: int) -> None:
+    lower, upper = module._cumulative(rate, parts, precision)
     with mpmath.workprec(precision + 1500):
-        mean = poisson_mean(rate, shares)
+        mean = poisson_mean(rate, parts)
         total = mpmath.mpf(0)
         for m, (low, high) in enumerate(zip(lower, upper, strict=True)):
             total += mpmath.exp(-mean) * mean**m / mpmath.factorial(m)
@@ -288,10 +288,10 @@ def test_a_rate_beyond_every_table_gives_zeros_and_still_decides() -> None:
 # The law.
 
 
-def negative_binomial_law(rate: Fraction, shares: int, size: int) -> NDArray[np.float64]:
+def negative_binomial_law(rate: Fraction, parts: int, size: int) -> NDArray[np.float64]:
     """P(0), …, P(size − 2) and the chance of more, from mpmath."""
     with mpmath.workdps(50):
-        decay, shape = mpmath.exp(-mpf(rate)), mpmath.mpf(1) / shares
+        decay, shape = mpmath.exp(-mpf(rate)), mpmath.mpf(1) / parts
         chances = [(1 - decay) ** shape]
         for k in range(size - 2):
             chances.append(chances[-1] * decay * (k + shape) / (k + 1))
@@ -305,40 +305,40 @@ def p_value(draws: NDArray[np.int64], law: NDArray[np.float64]) -> float:
 
 @pytest.mark.parametrize("few", [0, 1000], ids=["counted", "all-cycles"])
 @pytest.mark.parametrize(
-    ("rate", "shares", "cells"), [(HALF, 3, 9), (Fraction(1, 20), 50, 12), (Fraction(3, 2), 1, 6)]
+    ("rate", "parts", "cells"), [(HALF, 3, 9), (Fraction(1, 20), 50, 12), (Fraction(3, 2), 1, 6)]
 )
-def test_a_share_has_its_law_and_others_are_told_apart(
-    rate: Fraction, shares: int, cells: int, few: int, monkeypatch: pytest.MonkeyPatch
+def test_a_part_has_its_law_and_others_are_told_apart(
+    rate: Fraction, parts: int, cells: int, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FEW_SHARES", few)
-    draws = negative_binomial(shares, rate, 200_000)
+    monkeypatch.setattr(module, "FEW_PARTS", few)
+    draws = negative_binomial(parts, rate, 200_000)
     assert draws.dtype == np.int64
-    assert p_value(draws, negative_binomial_law(rate, shares, cells)) > FALSE_ALARM
-    assert p_value(draws, negative_binomial_law(rate * 3 / 2, shares, cells)) < CAUGHT
-    assert p_value(draws, negative_binomial_law(rate, shares + 1 + shares // 5, cells)) < CAUGHT
+    assert p_value(draws, negative_binomial_law(rate, parts, cells)) > FALSE_ALARM
+    assert p_value(draws, negative_binomial_law(rate * 3 / 2, parts, cells)) < CAUGHT
+    assert p_value(draws, negative_binomial_law(rate, parts + 1 + parts // 5, cells)) < CAUGHT
 
 
-def test_a_share_of_a_thousand_has_its_law() -> None:
+def test_a_part_of_a_thousand_has_its_law() -> None:
     draws = negative_binomial(1000, Fraction(1, 100), 2_000_000)
     law = negative_binomial_law(Fraction(1, 100), 1000, 40)
     assert p_value(draws, law) > FALSE_ALARM
-    # Among the shares that are not 0 the law hardly depends on how many people share.
+    # Among the parts that are not 0 the law hardly depends on how many people there are.
     assert p_value(draws, negative_binomial_law(Fraction(1, 100), 1200, 40)) < CAUGHT
     assert p_value(draws, negative_binomial_law(Fraction(1, 50), 1000, 40)) < CAUGHT
 
 
-@pytest.mark.parametrize("shares", [5, 50])
-def test_a_tiny_rate_gives_shares_of_every_size(shares: int) -> None:
+@pytest.mark.parametrize("parts", [5, 50])
+def test_a_tiny_rate_gives_parts_of_every_size(parts: int) -> None:
     """Octaves up to 2^44, against the incomplete beta function: P(X ≤ k) = I_{1−a}(1/h, k + 1)."""
-    draws = negative_binomial(shares, TINY, 60_000)
+    draws = negative_binomial(parts, TINY, 60_000)
     octaves = np.where(draws > 0, np.frexp(draws.astype(float))[1], 0)
 
     def law(rate: float) -> NDArray[np.float64]:
         ends = 2.0 ** np.arange(43) - 1
-        below = special.betainc(1 / shares, ends + 1, -np.expm1(-rate))
+        below = special.betainc(1 / parts, ends + 1, -np.expm1(-rate))
         return np.diff(np.concatenate([[0.0], below, [1.0]]))
 
-    low = 0 if shares == 50 else 8  # below it octaves are too rare for χ²
+    low = 0 if parts == 50 else 8  # below it octaves are too rare for χ²
 
     def compare(rate: float) -> float:
         chances = law(rate)
@@ -349,11 +349,11 @@ def test_a_tiny_rate_gives_shares_of_every_size(shares: int) -> None:
     assert compare(2 * float(TINY)) < CAUGHT
 
 
-@pytest.mark.parametrize("shares", [6, 40])
-def test_shares_of_all_people_add_up_to_discrete_laplace_noise(shares: int) -> None:
+@pytest.mark.parametrize("parts", [6, 40])
+def test_parts_of_all_people_add_up_to_discrete_laplace_noise(parts: int) -> None:
     size, ends = 30_000, 6
-    parts = np.array([laplace_share(HALF, shares, size) for _ in range(shares)])
-    sums, short = parts.sum(axis=0), parts[shares // 6 :].sum(axis=0)
+    drawn = np.array([laplace_part(HALF, parts, size) for _ in range(parts)])
+    sums, short = drawn.sum(axis=0), drawn[parts // 6 :].sum(axis=0)
 
     def law(rate: float) -> NDArray[np.float64]:
         decay = np.exp(-rate)
@@ -367,15 +367,15 @@ def test_shares_of_all_people_add_up_to_discrete_laplace_noise(shares: int) -> N
 
 
 def test_sizes_and_refusals() -> None:
-    for shares in (3, 100):
-        assert negative_binomial(shares, HALF, 0).shape == (0,)
-        assert laplace_share(HALF, shares, 7).shape == (7,)
+    for parts in (3, 100):
+        assert negative_binomial(parts, HALF, 0).shape == (0,)
+        assert laplace_part(HALF, parts, 7).shape == (7,)
     with pytest.raises(InvalidInput, match="2\\^-50"):
         negative_binomial(3, Fraction(1, 1 << 51), 1)
-    with pytest.raises(InvalidInput, match="shares"):
+    with pytest.raises(InvalidInput, match="parts"):
         negative_binomial(0, HALF, 1)
     with pytest.raises(InvalidInput, match="size"):
-        laplace_share(HALF, 3, -1)
+        laplace_part(HALF, 3, -1)
 
 
 def test_thresholds_cannot_be_written_to() -> None:

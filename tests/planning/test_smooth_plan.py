@@ -14,7 +14,7 @@ import pytest
 
 import muhat as mh
 from changed import changed
-from muhat.noise.student_spread import StudentSpread
+from muhat.noise.student import StudentSpread
 from muhat.planning.smooth import pure_epsilon
 
 BOX = mh.Box([0.0], [10.0])

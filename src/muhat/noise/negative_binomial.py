@@ -1,13 +1,13 @@
-"""Exact shares of discrete Laplace noise: negative binomial numbers of shape 1/shares.
+"""Exact parts of discrete Laplace noise: negative binomial numbers of shape 1/parts.
 
     negative_binomial   NB(1/h, a), a = e^−rate: the sum of h of them is geometric
-    laplace_share       the difference of two: the sum of h of them is discrete Laplace
+    laplace_part       the difference of two: the sum of h of them is discrete Laplace
 
 Take G things, P(G ≥ k) = a^k, and permute them uniformly at random. Mark every cycle of the
 permutation with probability 1/h: the marked cycles together hold NB(1/h, a) things. Nothing in
-this is irrational but G, which `discrete` draws, so with few shares it is done as it is said.
+this is irrational but G, which `discrete` draws, so with few parts it is done as it is said.
 
-With many shares hardly a cycle is marked. Their number is Poisson of mean −ln(1 − a)/h, and one
+With many parts hardly a cycle is marked. Their number is Poisson of mean −ln(1 − a)/h, and one
 random word mostly tells that it is 0, from thresholds that enclose the Poisson law. A marked
 cycle is then one chosen at random from a permutation of its own. Proofs: shared-noise.md.
 """
@@ -30,47 +30,47 @@ from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.exact import PRECISION, Enclosure, exponential, multiply
 
-FEW_SHARES = 32
+FEW_PARTS = 32
 """Up to here all cycles are drawn: a permutation has at most −ln(1 − a) < 35 on average."""
 
 
 def negative_binomial(
-    shares: int, rate: Fraction, size: int, words: Words = system_words
+    parts: int, rate: Fraction, size: int, words: Words = system_words
 ) -> Integers:
-    """Independent NB(1/shares, e^−rate) numbers, of shape (size,), exactly distributed.
+    """Independent NB(1/parts, e^−rate) numbers, of shape (size,), exactly distributed.
 
-    With h = shares and a = e^−rate: P(0) = (1 − a)^(1/h), P(k + 1)/P(k) = a(k + 1/h)/(k + 1).
+    With h = parts and a = e^−rate: P(0) = (1 − a)^(1/h), P(k + 1)/P(k) = a(k + 1/h)/(k + 1).
 
     >>> negative_binomial(10, Fraction(1, 2), 3).shape
     (3,)
     """
-    shares = _check.count("shares", shares)
+    parts = _check.count("parts", parts)
     if not rate >= LEAST_RATE:
         raise InvalidInput("rate must be at least 2^-50: the noise would not fit 64 bits.")
     rate = Fraction(rate)
     size = _check.count("size", size, least=0)
     found = np.zeros(size, np.int64)
-    if shares <= FEW_SHARES:
+    if parts <= FEW_PARTS:
         for rows, lengths in _cycles(geometric(rate, size, words), words):
-            marked = coins(Fraction(1, shares), rows.size, words)
+            marked = coins(Fraction(1, parts), rows.size, words)
             found[rows[marked]] += lengths[marked]
     else:
-        counts = _marked_cycles(rate, shares, size, words)
+        counts = _marked_cycles(rate, parts, size, words)
         owners = np.repeat(np.arange(size), counts)
         np.add.at(found, owners, _random_cycle(rate, owners.size, words))
     return found
 
 
-def laplace_share(rate: Fraction, shares: int, size: int, words: Words = system_words) -> Integers:
+def laplace_part(rate: Fraction, parts: int, size: int, words: Words = system_words) -> Integers:
     """One person's part of discrete Laplace noise, of shape (size,).
 
-    Independent parts of `shares` people add up to exactly `discrete_laplace(rate, size)`.
+    Independent parts of `parts` people add up to exactly `discrete_laplace(rate, size)`.
 
-    >>> laplace_share(Fraction(1, 100), 1000, 2).dtype
+    >>> laplace_part(Fraction(1, 100), 1000, 2).dtype
     dtype('int64')
     """
     size = _check.count("size", size, least=0)
-    both = negative_binomial(shares, rate, 2 * size, words)
+    both = negative_binomial(parts, rate, 2 * size, words)
     return both[:size] - both[size:]
 
 
@@ -111,9 +111,9 @@ def _below(bounds: Integers, words: Words) -> Integers:
     return found.view(np.int64)
 
 
-def _marked_cycles(rate: Fraction, shares: int, size: int, words: Words) -> Integers:
-    """Independent Poisson numbers of mean −ln(1 − a)/shares, of shape (size,)."""
-    least, most = _thresholds(rate, shares)
+def _marked_cycles(rate: Fraction, parts: int, size: int, words: Words) -> Integers:
+    """Independent Poisson numbers of mean −ln(1 − a)/parts, of shape (size,)."""
+    least, most = _thresholds(rate, parts)
     counts = np.zeros(size, np.int64)
     first = words(size)
     pending = np.flatnonzero(first >= least[0])
@@ -122,14 +122,14 @@ def _marked_cycles(rate: Fraction, shares: int, size: int, words: Words) -> Inte
     undecided = (found == least.size) | (drawn <= most[found - 1])
     counts[pending] = found
     for index in pending[undecided].tolist():
-        counts[index] = _settle(rate, shares, int(first[index]), words)
+        counts[index] = _settle(rate, parts, int(first[index]), words)
     return counts
 
 
 @lru_cache(maxsize=64)
-def _thresholds(rate: Fraction, shares: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def _thresholds(rate: Fraction, parts: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """What a first word tells: below least[m] the count is at most m, above most[m] it is more."""
-    lower, upper = _cumulative(rate, shares, PRECISION)
+    lower, upper = _cumulative(rate, parts, PRECISION)
     shift = PRECISION - WORD_BITS
     least = np.array([level >> shift for level in lower], np.uint64)
     most = np.array([-(-level >> shift) - 1 for level in upper], np.uint64)
@@ -138,20 +138,20 @@ def _thresholds(rate: Fraction, shares: int) -> tuple[NDArray[np.uint64], NDArra
     return least, most
 
 
-def _settle(rate: Fraction, shares: int, u: int, words: Words) -> int:
+def _settle(rate: Fraction, parts: int, u: int, words: Words) -> int:
     """The count of a uniform number that begins with a given word, with as many as it takes."""
     bits = WORD_BITS
-    while (count := _count(rate, shares, u, bits)) is None:
+    while (count := _count(rate, parts, u, bits)) is None:
         u, bits = u << WORD_BITS | int(words(1)[0]), bits + WORD_BITS
     return count
 
 
-def _count(rate: Fraction, shares: int, u: int, bits: int) -> int | None:
+def _count(rate: Fraction, parts: int, u: int, bits: int) -> int | None:
     """The m with P(count < m) ≤ (all numbers that begin with these bits) < P(count ≤ m), if any."""
     precision = PRECISION
     while precision < 4 * bits:
         precision *= 2
-    lower, upper = _cumulative(rate, shares, precision)
+    lower, upper = _cumulative(rate, parts, precision)
     shift = precision - bits
     count = bisect_left(lower, u + 1 << shift)
     if count == len(lower) or (count > 0 and upper[count - 1] > u << shift):
@@ -161,10 +161,10 @@ def _count(rate: Fraction, shares: int, u: int, bits: int) -> int | None:
 
 @lru_cache(maxsize=64)
 def _cumulative(
-    rate: Fraction, shares: int, precision: int
+    rate: Fraction, parts: int, precision: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Encloses P(count ≤ m) over 2^precision, for m = 0, 1, … until P(m) < 2^(−precision/4)."""
-    mean = _mean(rate, shares, precision)
+    mean = _mean(rate, parts, precision)
     weight = (
         exponential(mean[1], precision, precision)[0],
         exponential(mean[0], precision, precision)[1],
@@ -178,12 +178,12 @@ def _cumulative(
     return tuple(lower), tuple(upper)
 
 
-def _mean(rate: Fraction, shares: int, precision: int) -> Enclosure:
-    """Encloses −ln(1 − e^−rate)/shares over 2^precision."""
+def _mean(rate: Fraction, parts: int, precision: int) -> Enclosure:
+    """Encloses −ln(1 − e^−rate)/parts over 2^precision."""
     least, most = falling_exponential(rate, precision)
     low, _ = _falling_logarithm(1 - least, precision)
     _, high = _falling_logarithm(1 - most, precision)
-    return low // shares, -(-high // shares)
+    return low // parts, -(-high // parts)
 
 
 def _falling_logarithm(value: Fraction, precision: int) -> Enclosure:

@@ -3,7 +3,7 @@
 Let (x, y) be uniform in the unit disk. Then w = y/(1 + x), the slope under which the point is
 seen from (−1, 0), has the density 2/(π·(1 + w²)²): it is t₃/√3, with mean 0 and variance 1. So
 nothing but fair bits and the comparison x² + y² ≤ 1 is needed, both exact in integers. Proof:
-docs/proofs/smooth.md.
+docs/proofs/smooth.md. How far a mean with such noise may lie from the exact one is its spread.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from muhat import _check
+from muhat._arrays import Floats
+from muhat._plain import Plain
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.norms import RealNumbers
+from muhat.noise.spread import check_covariance_size
 
 
 @dataclass(eq=False)
@@ -105,3 +110,29 @@ def quantile(confidence: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if tail(middle) > excess else (low, middle)
     return high * (1 + 1e-10)
+
+
+@dataclass(frozen=True, eq=False)
+class StudentSpread(Plain):
+    """Independent noise s_j·t₃/√3 with s_j at most `scales`, of shape (d,): a public bound.
+
+    The scale itself depends on the secret number of records and is never told.
+    """
+
+    scales: Floats
+
+    @property
+    def standard_error(self) -> Floats:
+        """Above the standard deviation of each coordinate, of shape (d,)."""
+        return self.scales
+
+    @property
+    def covariance(self) -> Floats:
+        """Above the covariance of the noise, of shape (d, d)."""
+        check_covariance_size(len(self.scales))
+        return np.diag(self.scales**2)
+
+    def half_widths(self, confidence: float, *, joint: bool) -> Floats:
+        """Half the length of an interval that covers at least so often, of shape (d,)."""
+        level = confidence ** (1 / len(self.scales)) if joint else confidence
+        return self.scales * quantile(level)

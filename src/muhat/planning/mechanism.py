@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.noise.spread import Spread
-from muhat.noise.student_spread import StudentSpread
+from muhat.noise.student import StudentSpread
 from muhat.planning.terms import Terms, UnderTerms
 from muhat.release.certificate import Certificate
 

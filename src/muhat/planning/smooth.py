@@ -21,7 +21,7 @@ from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.smooth import SmoothRecipe
-from muhat.noise.student_spread import StudentSpread
+from muhat.noise.student import StudentSpread
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.metric import unit_of
 from muhat.planning.picture import error_against_n

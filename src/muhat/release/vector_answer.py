@@ -21,7 +21,7 @@ from muhat.mechanisms.learning.moment_error import MomentError
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
-from muhat.noise.student_spread import StudentSpread
+from muhat.noise.student import StudentSpread
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
 from muhat.release.outside import Outside
 from muhat.release.population import population_interval, shows_population

@@ -87,7 +87,7 @@ def two_people(records, noise, q, m):
     return views
 
 
-def laplace_share_modulo(rate, h, q):
+def laplace_part_modulo(rate, h, q):
     """The law of NB(1/h) − NB(1/h) modulo q, from its characteristic function."""
     a = math.exp(-rate)
     t = 2 * np.pi * np.arange(q) / q
@@ -97,7 +97,7 @@ def laplace_share_modulo(rate, h, q):
 
 def seen_delta(rate, epsilon, q=4, m=6):
     """The least δ for one of two people who has 1 instead of 0, from all that is seen."""
-    noise = laplace_share_modulo(rate, 2, q)
+    noise = laplace_part_modulo(rate, 2, q)
     first, second = two_people((0, 0), noise, q, m), two_people((1, 0), noise, q, m)
     views = sorted(first)
     laws = [np.array([law[view] for view in views]) for law in (first, second)]

@@ -29,10 +29,9 @@ from muhat import _check, privacy
 from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE
-from muhat.noise.discrete_gaussian import discrete_gaussian
+from muhat.noise.discrete_gaussian import closeness, discrete_gaussian
 from muhat.noise.entropy import Words, system_words
-from muhat.noise.gaussian_shares import closeness
-from muhat.noise.negative_binomial import laplace_share
+from muhat.noise.negative_binomial import laplace_part
 from muhat.privacy import as_typed, with_delta
 from muhat.protocols.encodings.encoding import Sensitivity
 from muhat.protocols.encodings.fragment_count import (
@@ -137,7 +136,7 @@ class FragmentNoise(
         if self.law == "gaussian":
             drawn = discrete_gaussian(self.parameter, size, words)
         else:
-            drawn = laplace_share(self.parameter, self.honest, size, words)
+            drawn = laplace_part(self.parameter, self.honest, size, words)
         return drawn.reshape(people, self.sensitivity.numbers)
 
     @classmethod
