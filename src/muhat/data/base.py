@@ -20,6 +20,7 @@ import numpy as np
 
 from muhat.data.progress import Progress
 from muhat.data.states import Numbers
+from muhat.errors import InvalidInput
 from muhat.records.columns import Batch
 
 
@@ -91,6 +92,14 @@ class Source(ABC):
         None if the records could not be read to the end, for whatever reason: an exception may
         quote what was read. `accumulator` may be called anywhere, any number of times.
         """
+
+    def together(self) -> Source:
+        """The same records, all with equal values in the last column added to one accumulator."""
+        raise InvalidInput(
+            "must be on this machine or in Spark if a person may have several rows",
+            parameter="data",
+            hint="Write them to Parquet files and pass their paths.",
+        )
 
 
 class PartitionedSource(Source):

@@ -35,6 +35,8 @@ class Coder:
     that labels are text, `reads_text` that text is not only read for the numbers in it.
     """
 
+    identifies = False
+
     def __init__(self, categories: Categories) -> None:
         self.categories = categories
         self.size = categories.size

@@ -25,7 +25,7 @@ class CompleteSource(ChangedSource):
 
     def rows(self) -> int:
         """One pass: how many records are complete. Data: never show it."""
-        return sum(each.rows for each in read_once(self, _RowCounter))
+        return sum(each.rows for each in read_once(self, RowCounter))
 
 
 def _complete_parts(batch: Batch) -> tuple[Batch]:
@@ -53,7 +53,7 @@ def _complete(batch: Batch) -> Mask:
     return keeps
 
 
-class _RowCounter:
+class RowCounter:
     """Counts records, for one thread."""
 
     def __init__(self) -> None:

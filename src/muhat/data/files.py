@@ -92,7 +92,8 @@ class FilesSource(PartitionedSource):
         self.complete = not any(
             file.fields[position].nullable
             for file, positions in zip(files, self._positions, strict=True)
-            for position in positions
+            for position, coder in zip(positions, selection.coders, strict=True)
+            if coder is None or not coder.identifies
         )
 
     @property

@@ -19,6 +19,7 @@ from muhat.data.coding import Coder
 from muhat.data.engine import read_once
 from muhat.data.selection import Columns, column_names
 from muhat.data.sources import open_source
+from muhat.data.units import People
 from muhat.errors import InvalidInput
 
 
@@ -61,12 +62,18 @@ class CellSource:
         return tables.tables()
 
 
-def open_cells(data: Any, columns: object, categories: Sequence[Categories]) -> CellSource:
+def open_cells(
+    data: Any,
+    columns: object,
+    categories: Sequence[Categories],
+    *,
+    people: People | None = None,
+) -> CellSource:
     """The data as records in cells, or InvalidInput; no value is read.
 
     `data` is what `open_source` accepts. `columns` has one name (or number, for an array) for
     each of the categories; None takes the names of the categories, or, for an array that has as
-    many columns, its columns in order.
+    many columns, its columns in order. `people` as `open_source` has them.
     """
     chosen = column_names(columns)
     if chosen is None:
@@ -78,7 +85,8 @@ def open_cells(data: Any, columns: object, categories: Sequence[Categories]) -> 
             parameter="columns",
         )
     coders = [Coder(each) for each in categories]
-    return CellSource(open_source(data, chosen, len(chosen), coders=coders), coders)
+    source = open_source(data, chosen, len(chosen), coders=coders, people=people)
+    return CellSource(source, coders)
 
 
 def require_every_record(categories: Iterable[Categories]) -> None:

@@ -52,7 +52,11 @@ class _Parser:
         columns: list[Column] = []
         for key, coder in zip(self._keys, self._coders, strict=True):
             values = [record.get(key) for record in records]
-            if coder is not None and coder.reads_text:
+            if coder is not None and coder.identifies:
+                # Nobody knows the names of keys beforehand: a record that lacks this one may be
+                # anybody's, which is not the same as nobody's.
+                columns.append(coder.of_objects([record.get(key, ...) for record in records]))
+            elif coder is not None and coder.reads_text:
                 columns.append(coder.of_texts(_texts(values, "true", "false")))
             elif coder is not None:
                 columns.append(coder.of_arrow(numbers_in(_texts(values, "1", "0"))))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import paced
-from muhat.data.coding import Coder
 from muhat.data.engine import read_here
 from muhat.data.selection import Field, column_names
 from muhat.data.sources import open_source
@@ -29,7 +28,7 @@ def labels_of(data: Any, columns: object) -> dict[str, list[str]]:
     if names is None:
         raise InvalidInput("name the columns whose values to list.")
     collectors = [LabelCollector() for _ in names]
-    source = open_source(data, names, len(names), coders=cast("list[Coder]", collectors))
+    source = open_source(data, names, len(names), coders=collectors)
     with paced(threads=1):
         read_here(source, CountedLabels)
     return {
@@ -55,6 +54,7 @@ class LabelCollector:
     absent = 0
     is_text = True
     reads_text = True
+    identifies = False
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

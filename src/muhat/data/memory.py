@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat._words import Parameter
 from muhat.data.base import Partition, PartitionedSource, Source
-from muhat.data.selection import Coders, Columns, Field, coders_for, require_dim, select
+from muhat.data.selection import (
+    Coders,
+    Codes,
+    Columns,
+    Field,
+    coders_for,
+    identities,
+    require_dim,
+    select,
+)
 from muhat.errors import DataChanged, InvalidInput
 from muhat.records.columns import Batch, Column, column_of, require_numeric
-
-if TYPE_CHECKING:
-    from muhat.data.coding import Coder
 
 PARTITION_VALUES = 1 << 20
 
@@ -96,7 +102,7 @@ def open_array(
         names, read = ("x",), _reader(array[:, np.newaxis], [0], coders)
     elif array.ndim == 2:
         chosen = _positions(columns, array.shape[1])
-        require_dim(len(chosen), dim)
+        require_dim(len(chosen) - identities(coders), dim)
         names, read = tuple(map(str, chosen)), _reader(array, chosen, coders)
     else:
         raise InvalidInput(
@@ -149,7 +155,7 @@ def open_list(
         matrix = _records(data, None, dim or 1)
         return open_array(matrix[:, 0] if dim in (None, 1) else matrix, None, dim)
     positions = _positions(columns, None)
-    require_dim(len(positions), dim)
+    require_dim(len(positions) - identities(coders), dim)
     if any(coders):
         names = tuple(map(str, positions))
         return open_mapping(_object_columns(data, positions), names, dim, coders)
@@ -173,7 +179,7 @@ def _field(dtype: np.dtype[Any], name: str) -> Field:
     return Field(name, str(dtype), int(numeric), is_text=dtype.kind in "USTO")
 
 
-def _column_reader(values: Any, coder: Coder | None) -> Callable[[int, int], Column]:
+def _column_reader(values: Any, coder: Codes | None) -> Callable[[int, int], Column]:
     """How to read a slice of one column, an array or a list."""
     if coder is None:
         array = _records(values, None, 1)[:, 0] if isinstance(values, list | tuple) else values
@@ -198,7 +204,7 @@ def _reader(array: NDArray[Any], chosen: Sequence[int], coders: Coders) -> Reade
     everything = list(chosen) == list(range(array.shape[1]))
     coders = coders_for(chosen, coders)
 
-    def column(values: NDArray[Any], coder: Coder | None) -> Column:
+    def column(values: NDArray[Any], coder: Codes | None) -> Column:
         return column_of(values) if coder is None else coder.of_array(values)
 
     def read(start: int, stop: int) -> Iterator[Batch]:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, SupportsInt, TypeGuard
+from typing import Any, Protocol, SupportsInt, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from muhat.data.coding import Coder
+from muhat.records.columns import Integers
 
 Columns = tuple[str, ...] | tuple[int, ...] | None
-Coders = Sequence["Coder | None"]
-"""One entry a column: what puts its values into categories, None where they are numbers."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,36 @@ class Field:
     width: int
     is_text: bool = False
     nullable: bool = True
+
+
+class Codes(Protocol):
+    """What reads a column of any type, value by value, as codes of its own.
+
+    `reads_text` says that text is not only read for the numbers in it, `identifies` that codes are
+    no coordinate but say whose record it is.
+    """
+
+    reads_text: bool
+    identifies: bool
+
+    def require(self, field: Field) -> None:
+        """InvalidInput for a column of a type that is not for it."""
+
+    def of_array(self, values: NDArray[Any]) -> Integers:
+        """Codes of a 1-D numpy array."""
+
+    def of_objects(self, values: Sequence[object]) -> Integers:
+        """Codes of Python objects."""
+
+    def of_arrow(self, array: Any) -> Integers:
+        """Codes of an Arrow array."""
+
+    def of_texts(self, cells: Any, *, latin: bool = False) -> Integers:
+        """Codes of an Arrow array of bytes."""
+
+
+Coders = Sequence[Codes | None]
+"""One entry a column: what puts its values into categories, None where they are numbers."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +126,7 @@ def select(
     """The columns asked for, or InvalidInput. None means all numeric ones, if they are `dim`.
 
     With dim=None any number will do, also none at all: then there is only something to count.
+    `dim` does not count a column that says whose record it is.
     Names that may be values (a CSV file whose first line looks like data) are never shown.
     `coders` has one entry for each of the columns asked for, or none at all.
     """
@@ -132,7 +160,7 @@ def select(
                 "convert it first."
             )
     selection = _selection(fields, positions, coders)
-    require_dim(len(selection.columns), dim)
+    require_dim(len(selection.columns) - identities(coders), dim)
     return selection
 
 
@@ -149,6 +177,11 @@ def require_dim(given: int, dim: int | None) -> None:
 def coders_for(columns: Sequence[object], coders: Coders) -> Coders:
     """The coders, or None for each of the columns if there are none."""
     return tuple(coders) or (None,) * len(columns)
+
+
+def identities(coders: Coders) -> int:
+    """How many columns are no coordinates, but say whose record it is."""
+    return sum(coder is not None and coder.identifies for coder in coders)
 
 
 def places(names: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -178,7 +211,11 @@ def _selection(fields: Sequence[Field], positions: Sequence[int], coders: Coders
             [f"{field.name}[{part}]" for part in range(field.width)] if several else [field.name]
         )
         types += [field.type] * field.width
-    complete = not any(fields[index].nullable for index in positions)
+    complete = not any(
+        fields[index].nullable
+        for index, coder in zip(positions, coders, strict=True)
+        if coder is None or not coder.identifies
+    )
     return Selection(tuple(positions), tuple(columns), tuple(types), coders, complete)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from muhat.data.base import Source
 from muhat.data.files import FileData, open_files
 from muhat.data.formats import KINDS
-from muhat.data.selection import Coders, Columns, column_names
+from muhat.data.selection import Coders, Columns, coders_for, column_names
+from muhat.data.unit_ids import IdentityCoder
+from muhat.data.units import People, of_people
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
@@ -21,7 +23,12 @@ _ACCEPTED = (
 
 
 def open_source(
-    data: Any, columns: object = None, dim: int | None = None, *, coders: Coders = ()
+    data: Any,
+    columns: object = None,
+    dim: int | None = None,
+    *,
+    coders: Coders = (),
+    people: People | None = None,
 ) -> Source:
     """A source of records of `dim` coordinates, or InvalidInput.
 
@@ -34,11 +41,14 @@ def open_source(
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
     coordinates. With dim=None, any number. `coders` has an entry for each of the columns, which
-    must be named then: those with one are read as the codes of their categories.
+    must be named then: those with one are read as the codes of their categories. With `people`,
+    of whom one may have several rows, the source has the rows or records that enter.
 
     >>> open_source(np.zeros((3, 2))).columns
     ('0', '1')
     """
+    if people is not None:
+        return _open_people(data, columns, dim, coders, people)
     chosen = column_names(columns)
     if isinstance(data, str | os.PathLike | FileData) or _is_list_of_paths(data):
         return open_files(data, chosen, dim, coders)
@@ -55,6 +65,18 @@ def open_source(
 
         return open_list(data, chosen, dim, coders)
     return _open_foreign(data, chosen, dim, coders)
+
+
+def _open_people(
+    data: Any, columns: object, dim: int | None, coders: Coders, people: People
+) -> Source:
+    chosen = people.chosen(columns)
+    coders = coders_for(chosen, coders)
+    every = (*coders, IdentityCoder())
+    dim = None if people.per == "rows" else dim
+    source = open_source(data, (*chosen, people.unit), dim, coders=every)
+    coded = [str(name) for name, coder in zip(chosen, coders, strict=True) if coder is not None]
+    return of_people(source, people, coded)
 
 
 def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) -> Source:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from muhat.data.base import Accumulated, Source
-from muhat.data.selection import Coders, Columns, Field, Selection, select
+from muhat.data.selection import Coders, Columns, Field, Selection, identities, select
 from muhat.data.spark_plan import require_same_rows
 from muhat.data.spark_quiet import quiet, quietly
 from muhat.data.spark_rows import Numbered, numbered
@@ -88,7 +89,9 @@ def open_spark(data: Any, columns: Columns, dim: int | None, coders: Coders = ()
             require_same_rows(frame)
         listed = list(frame.schema.fields)
         # The numbers of written rows are no column of theirs.
-        fields = fields_of(listed if given.rows is None else listed[:-1], columns, dim)
+        unit = identities(coders)
+        named = columns if columns is None or not unit else columns[:-unit]
+        fields = fields_of(listed if given.rows is None else listed[:-1], named, dim)
         if given.reads_text:
             return [Field(field.name, "text", 1, is_text=True) for field in fields]
         return fields
@@ -119,6 +122,7 @@ class SparkSource(Source):
         self._rows = None if rows is None else rows.count
         self._where: str | None = None
         self._left_out: Numbers | None = None
+        self._together = False
 
     @property
     def known_rows(self) -> int | None:
@@ -141,6 +145,12 @@ class SparkSource(Source):
         now = quietly(frame.sparkSession, lambda: frame.select("*").schema)
         if now != self._schema:
             raise DataChanged("the columns of the data have changed since they were opened.")
+
+    def together(self) -> Source:
+        """Rows with equal values in the last column come to one partition, by a shuffle."""
+        whole = copy(self)
+        whole._together = True
+        return whole
 
     def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """One job; the sums of partitions are added up here, or on the cluster if they are long."""
@@ -174,8 +184,21 @@ class SparkSource(Source):
         if self._where is not None:
             frame = frame.where(self._where)
         chosen = [plain[position] for position in self._selection.positions]
+        if self._together:
+            frame = self._shuffled(frame, chosen[-1])
         # Numbers of rows are the last column.
         return frame.select(*chosen, *(plain[-1:] if self._left_out is not None else ()))
+
+    def _shuffled(self, frame: Any, column: str) -> Any:
+        from pyspark.sql import functions
+
+        by = functions.col(column)
+        if self._selection.types[-1] in ("float", "double"):
+            # 0 and −0 are one number.
+            by = by + functions.lit(0.0)
+        # With a number of partitions Spark makes just these, and neither joins nor splits them.
+        parts = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        return frame.repartition(parts, by)
 
 
 class PinnedSource(SparkSource):

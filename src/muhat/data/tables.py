@@ -9,9 +9,8 @@ import numpy as np
 
 from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, PartitionedSource, Source
-from muhat.data.coding import Coder
 from muhat.data.memory import MemorySource
-from muhat.data.selection import Coders, Columns, Field, select
+from muhat.data.selection import Coders, Codes, Columns, Field, select
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, column_of
 
@@ -206,7 +205,7 @@ def _pandas_reader(series: Any) -> Callable[[int, int], list[Column]]:
     return read
 
 
-def _pandas_coder(series: Any, coder: Coder) -> Callable[[int, int], list[Column]]:
+def _pandas_coder(series: Any, coder: Codes) -> Callable[[int, int], list[Column]]:
     if isinstance(series.dtype, np.dtype):
         values = series.to_numpy()
         return lambda start, stop: [coder.of_array(values[start:stop])]

@@ -1,0 +1,325 @@
+"""Whose row it is: the values of a column that names people, told apart exactly.
+
+Within a column ids are equal as its type has it: numbers by their value, text byte by byte, as it
+is written. Where every value has a type of its own (objects of Python), numbers of all kinds are
+numbers, 1 and 1.0 and True are one, and text is never a number. A value that is missing, not a
+number, or the empty text names nobody. What names people in no way (a list, an object of an unknown
+kind) can be told neither from the same nor from others, so its row is left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.data.selection import Field
+from muhat.errors import InvalidInput
+from muhat.records.columns import Decimals, Floats, Integers
+
+Words = NDArray[np.uint64]
+Rows = NDArray[np.intp]
+
+_NUMBER = re.compile(r"u?int(8|16|32)|int64|int|bigint|smallint|tinyint|bool|boolean")
+_FLOAT = re.compile(r"float(16|32|64)?|halffloat|double")
+_DECIMAL = re.compile(r"(decimal\d*)\(\d+, ?(-?\d+)\)")
+_MOMENT = re.compile(r"(date|time|timestamp|datetime|timedelta|duration|interval day)(\d|\[|_| |$)")
+_BYTES = re.compile(
+    r"(<|>|\|)?[US]\d+|fixed_size_binary\[\d+\]|extension<arrow\.uuid>|StringDType.*"
+)
+_DICTIONARY = re.compile(r"dictionary<values=(.*), indices=.*>")
+
+_WORD = 8
+_END = 0x80
+_LARGEST_EXPONENT = 400
+
+
+@dataclass(frozen=True)
+class Identities(Integers):
+    """The ids of some rows, by how many words they take.
+
+    `parts` has rows and their words, of shape (rows, w): equal ids have the same w and the same
+    words, and no two others do. `values` is 1 for a row of somebody, 0 for a row of nobody, and
+    −1 for a row that is left out.
+    """
+
+    parts: tuple[tuple[Rows, Words], ...] = ()
+
+
+class IdentityCoder:
+    """Reads a column as the ids of people; made for one source, whose files must agree."""
+
+    reads_text = True
+    identifies = True
+
+    def __init__(self) -> None:
+        self._kind: str | None = None
+
+    def require(self, field: Field) -> None:
+        """InvalidInput for a column whose values name nobody, or differ in kind between files."""
+        kind = kind_of(field)
+        if kind is None:
+            raise InvalidInput(
+                f"column {field.name!r:.80} has type {field.type:.80}, whose values cannot name "
+                "people. Whole numbers, text and dates can: convert it first."
+            )
+        if self._kind not in (None, kind):
+            raise InvalidInput(
+                f"column {field.name!r:.80} names people by type {field.type:.60} in one file and "
+                f"by {self._kind:.60} in another, so the same person could have two ids. Convert "
+                "one of them."
+            )
+        self._kind = kind
+
+    def of_array(self, values: NDArray[Any]) -> Identities:
+        """The ids in a 1-D numpy array."""
+        if values.dtype.kind in "iub":
+            return _fixed(_as_words(values))
+        if values.dtype.kind == "f":
+            return _of_floats(values.astype(np.float64), None)
+        if values.dtype.kind in "mM":
+            return _fixed(
+                values.astype(values.dtype.newbyteorder("=")).view(np.uint64), ~np.isnat(values)
+            )
+        return self.of_objects(values.tolist())
+
+    def of_objects(self, values: Sequence[object]) -> Identities:
+        """The ids in Python's objects, each by itself."""
+        import pyarrow as pa
+
+        try:
+            # Most are plain text, which needs no second look.
+            texts = pa.array(values, pa.large_string(), from_pandas=True).cast(pa.large_binary())
+        except Exception:
+            texts = None
+        if texts is not None:
+            return _of_bytes(_escaped(texts))
+        labels = [label_of(value) for value in values]
+        left_out = np.array([label is None for label in labels], bool)
+        return _of_bytes(pa.array([label or b"" for label in labels], pa.large_binary()), left_out)
+
+    def of_arrow(self, array: Any) -> Identities:
+        """The ids in an Arrow array."""
+        import pyarrow as pa
+
+        from muhat.data.arrow import columns_of, is_text
+
+        kind = array.type
+        if isinstance(array, pa.ExtensionArray):
+            return self.of_arrow(array.storage)
+        if pa.types.is_dictionary(kind):
+            return self.of_arrow(array.dictionary_decode())
+        if pa.types.is_null(kind):
+            return _of_bytes(array.cast(pa.large_binary()))
+        if is_text(kind) or pa.types.is_fixed_size_binary(kind):
+            return _of_bytes(array.cast(pa.large_binary()))
+        if pa.types.is_temporal(kind):
+            array = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+        (column,) = columns_of(array)
+        if isinstance(column, Decimals):
+            return _fixed(np.ascontiguousarray(column.values), column.valid)
+        if isinstance(column, Floats) and pa.types.is_floating(kind):
+            return _of_floats(column.values, column.valid)
+        return _fixed(_as_words(column.values), column.valid)
+
+    def of_texts(self, cells: Any, *, latin: bool = False) -> Identities:
+        """The ids in an Arrow array of bytes; `latin` as for coders of categories."""
+        import pyarrow as pa
+
+        texts = cells.cast(pa.large_binary())
+        if latin and (np.frombuffer(_data(texts), np.uint8) >= 128).any():
+            whole = [text.decode("utf-8").encode("latin-1") for text in texts.to_pylist()]
+            texts = pa.array(whole, pa.large_binary())
+        return _of_bytes(texts)
+
+
+def kind_of(field: Field) -> str | None:
+    """What a column's ids are, so that ids of one kind can be compared; None if they are none."""
+    kind = field.type
+    inner = _DICTIONARY.fullmatch(kind)
+    if inner is not None:
+        kind = inner[1]
+    if _NUMBER.fullmatch(kind):
+        return "whole number"
+    if _FLOAT.fullmatch(kind):
+        return "float"
+    if (decimal := _DECIMAL.fullmatch(kind)) is not None:
+        return f"{decimal[1]} with {decimal[2]} digits"
+    if kind == "uint64" or _MOMENT.match(kind):
+        return kind
+    if kind in ("object", "list"):
+        return "object"
+    return "text" if field.is_text or _BYTES.fullmatch(kind) else None
+
+
+def label_of(value: object) -> bytes | None:
+    """An object as bytes that only its equals share; empty for nobody, None if it cannot be told.
+
+    Nothing of what a subclass adds is called.
+
+    >>> label_of(1) == label_of(1.0) == label_of(Decimal("1.00")) != label_of("1")
+    True
+    """
+    try:
+        return _label(value)
+    except Exception:  # what a broken object raises may quote it
+        return None
+
+
+def _label(value: object) -> bytes | None:
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return b"" if np.isnat(value) else b"\0moment:" + str(value).encode()
+    if isinstance(value, np.generic):
+        value = np.generic.item(value)
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return b""
+    if isinstance(value, str):
+        return _text(str.encode(value, "utf-8", "surrogatepass"))
+    if isinstance(value, bytes):
+        return _text(b"".join([value]))
+    if isinstance(value, int):
+        return b"\0n%x" % int.__index__(value)
+    if isinstance(value, float):
+        return _float(float.__float__(value))
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, Fraction):
+        return _number(value.numerator, value.denominator)
+    if isinstance(value, UUID):
+        return b"\0u" + value.bytes
+    if isinstance(value, datetime):
+        return b"\0moment:" + value.isoformat().encode()
+    if isinstance(value, date | time | timedelta):
+        return b"\0moment:" + str(value).encode()
+    return None
+
+
+def _text(text: bytes) -> bytes:
+    """Text that begins like what is no text is told apart from it."""
+    return b"\0t" + text if text.startswith(b"\0") else text
+
+
+def _number(numerator: int, denominator: int) -> bytes:
+    whole = b"\0n%x" % numerator
+    return whole if denominator == 1 else whole + b"/%x" % denominator
+
+
+def _float(value: float) -> bytes:
+    if math.isfinite(value):
+        return _number(*value.as_integer_ratio())
+    return b"" if math.isnan(value) else b"\0n%+f" % value
+
+
+def _decimal(value: Decimal) -> bytes:
+    sign, digits, exponent = Decimal.as_tuple(value)
+    if not isinstance(exponent, int):
+        return _float((-math.inf if sign else math.inf) if exponent == "F" else math.nan)
+    if abs(exponent) <= _LARGEST_EXPONENT:
+        return _number(*Decimal.as_integer_ratio(value))
+    # Beyond all floats: as it is written, without zeros at the end.
+    text = "".join(map(str, digits)).lstrip("0")
+    short = text.rstrip("0")
+    if not short:
+        return _number(0, 1)
+    return b"\0d%d:%d:%s" % (sign, exponent + len(text) - len(short), short.encode())
+
+
+def _as_words(values: NDArray[Any]) -> Words:
+    """Whole numbers, as such or as floats, as 64-bit words: negative ones as their complement."""
+    if values.dtype != np.uint64:
+        values = values.astype(np.int64)
+    return np.ascontiguousarray(values).view(np.uint64)
+
+
+def _of_floats(values: NDArray[np.float64], valid: NDArray[np.bool_] | None) -> Identities:
+    known = ~np.isnan(values)
+    # 0 and −0 are one number.
+    return _fixed((values + 0.0).view(np.uint64), known if valid is None else known & valid)
+
+
+def _fixed(words: Words, valid: NDArray[np.bool_] | None = None) -> Identities:
+    """Ids of so many words each."""
+    words = words.reshape(len(words), -1)
+    if valid is None or valid.all():
+        return Identities(np.ones(len(words), np.int8), None, ((np.arange(len(words)), words),))
+    rows = valid.nonzero()[0]
+    return Identities(valid.astype(np.int8), None, ((rows, words[rows]),))
+
+
+def _escaped(texts: Any) -> Any:
+    import pyarrow as pa
+
+    if not (np.frombuffer(_data(texts), np.uint8) == 0).any():
+        return texts
+    known = [None if text is None else _text(text) for text in texts.to_pylist()]
+    return pa.array(known, pa.large_binary())
+
+
+def _of_bytes(texts: Any, left_out: NDArray[np.bool_] | None = None) -> Identities:
+    """Ids of bytes: each followed by a mark of its end, and by zeros up to 1, 2, 4, … words."""
+    starts, lengths, data = _located(texts)
+    status = (lengths > 0).astype(np.int8)
+    if left_out is not None:
+        status[left_out] = -1
+    parts = []
+    size = 1
+    rows = status.nonzero()[0] if left_out is None else (status == 1).nonzero()[0]
+    while len(rows):
+        short = lengths[rows] < size * _WORD
+        if short.any():
+            chosen = rows[short]
+            parts.append((chosen, _words_of(starts[chosen], lengths[chosen], data, size)))
+            rows = rows[~short]
+        size *= 2
+    return Identities(status, None, tuple(parts))
+
+
+def _located(texts: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """Where every text begins, how long it is (0 if it is missing), and the bytes of all."""
+    _, offsets, data = texts.buffers()
+    if not len(texts) or offsets is None:
+        return np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64), np.zeros(0, np.uint8)
+    places = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8)
+    lengths = np.diff(places)
+    if texts.null_count:
+        lengths[np.asarray(texts.is_null())] = 0
+    found = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    first, last = int(places[0]), int(places[-1])
+    # A few bytes more, so that whole words can be taken from any place.
+    padded = np.concatenate([found[first:last], np.zeros(_WORD, np.uint8)])
+    return places[:-1] - first, lengths, padded
+
+
+def _data(texts: Any) -> Any:
+    _, _, data = texts.buffers()
+    return b"" if data is None or not len(texts) else data
+
+
+def _words_of(
+    starts: NDArray[np.int64], lengths: NDArray[np.int64], data: NDArray[np.uint8], size: int
+) -> Words:
+    """Texts of fewer than 8·size bytes as words, of shape (texts, size)."""
+    everywhere = np.lib.stride_tricks.as_strided(
+        data[:_WORD].view("<u8"), (len(data) - _WORD + 1,), (1,), writeable=False
+    )
+    words = np.zeros((len(starts), size), np.uint64)
+    last = len(everywhere) - 1
+    for place in range(size):
+        left = np.clip(lengths - place * _WORD, -1, _WORD)
+        found = everywhere[np.minimum(starts + place * _WORD, last)]
+        words[:, place] = (found & _KEPT[left]) | _MARKS[left]
+    return words
+
+
+# By how many bytes of the text a word has, from 0 to 8; the last entry is for none and no end.
+_KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)] + [0], np.uint64)
+_MARKS = np.array([_END << 8 * count for count in range(8)] + [0, 0], np.uint64)

@@ -1,0 +1,329 @@
+"""Data in which a person has several rows: at most so many of everybody's rows enter.
+
+Rows of the same person are brought together, on this machine by hashing them into parts that fit
+into memory, on a cluster by its own means; then each person's rows are chosen from, or made one
+record, by themselves. So whoever changes, adds or removes all rows of one person changes nothing
+of anybody else's. Proof: docs/proofs/units.md.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic
+
+import numpy as np
+
+from muhat import _check
+from muhat.data.base import Accumulated, Added, Partition, PartitionedSource, Source
+from muhat.data.complete import RowCounter
+from muhat.data.engine import read_once
+from muhat.data.selection import column_names
+from muhat.data.states import Numbers, joined
+from muhat.data.unit_choice import Mixer, Ordered, by_person
+from muhat.data.unit_ids import Words
+from muhat.data.unit_records import averaged, counted
+from muhat.data.unit_rows import Layout, Part, Waiting, joined_rows
+from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.records.columns import Batch, Floats
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose rows belong together, and what of them enters.
+
+    `unit` is the column that names people. per="row": at most `max_rows` rows of everybody, and
+    where there are columns `one_row_per`, at most one for every combination of their values.
+    per="mean", "sum": one record a person, from those rows, or all of them with max_rows=None.
+    per="rows": one record a person with one coordinate, the number of its rows.
+
+    >>> People("person", 3)
+    People(unit='person', max_rows=3, one_row_per=(), per='row')
+    """
+
+    unit: str | int
+    max_rows: int | None = None
+    one_row_per: tuple[str | int, ...] = ()
+    per: str = "row"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.unit, bool) or not isinstance(self.unit, str | int):
+            raise InvalidInput(
+                "must be the name of the column that names people (a number for an array)",
+                parameter="unit",
+                value=type(self.unit).__name__,
+            )
+        _check.one_of("per", self.per, ("row", "mean", "sum", "rows"))
+        if self.max_rows is not None:
+            object.__setattr__(self, "max_rows", _check.count("max_rows", self.max_rows))
+        elif self.per == "row" and not self.one_row_per:
+            raise InvalidInput(
+                "must say how many rows of a person may enter", parameter="max_rows", value="None"
+            )
+
+    def chosen(self, columns: object) -> tuple[str, ...] | tuple[int, ...]:
+        """The columns that are asked for, or InvalidInput; none are needed to count rows."""
+        if self.per == "rows":
+            return ()
+        names = column_names(columns)
+        if names is None:
+            raise InvalidInput(
+                "must be named if a person may have several rows", parameter="columns"
+            )
+        if self.unit in names:
+            raise InvalidInput(
+                "must not be one of the columns: it names people",
+                parameter="unit",
+                value=f"{self.unit!r:.80}",
+            )
+        return names
+
+
+def of_people(
+    source: Source, people: People, coded: Sequence[str], mixer: Mixer | None = None
+) -> Source:
+    """What enters of the rows of a source, whose last column has the ids of people.
+
+    `coded` are the columns that are read as categories. A fresh secret key decides on rows, unless
+    a mixer is given.
+    """
+    names = source.columns[:-1]
+    cells = []
+    for name in map(str, people.one_row_per):
+        if name not in names or name not in coded:
+            raise InvalidInput(
+                "must be columns that are read as categories",
+                parameter="one_row_per",
+                value=f"{name!r:.80}",
+            )
+        cells.append(names.index(name))
+    rule = Rule(
+        mixer or Mixer.fresh(),
+        people.max_rows,
+        tuple(cells),
+        people.per,
+        tuple(name in coded for name in names),
+    )
+    if isinstance(source, PartitionedSource):
+        return PeopleHere(source, rule)
+    return PeopleElsewhere(source.together(), rule)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What becomes of people's rows, and the key that decides where there is something to choose.
+
+    `most`, `cells` (positions of columns) and `per` as `People` has them; `coded` has an entry a
+    column.
+    """
+
+    mixer: Mixer
+    most: int | None
+    cells: tuple[int, ...]
+    per: str
+    coded: tuple[bool, ...]
+
+    def entering(self, rows: dict[Layout, Words]) -> dict[Layout, Words]:
+        """What enters of the rows of some people, all of theirs."""
+        found: dict[Layout, list[Words]] = {}
+        for ids in sorted({layout.ids for layout in rows}):
+            blocks = {layout: words for layout, words in rows.items() if layout.ids == ids}
+            people = self._people(blocks)
+            entering = _picked(blocks, people) if self.per == "row" else self._made(blocks, people)
+            for layout, words in entering:
+                found.setdefault(layout, []).append(words)
+        return {layout: joined_rows(pieces) for layout, pieces in found.items()}
+
+    def unread(self, layout: Layout, count: int) -> Batch:
+        """What enters of rows of which nothing could be read: each of them is nobody's."""
+        nothing = {layout: np.zeros((0, layout.width), np.uint64)}
+        if self.per == "rows":
+            return Batch(count, [Floats(np.ones(count))])
+        ((entering, words),) = self.entering(nothing).items()
+        return Batch(0, entering.columns(words), absent=count)
+
+    def _people(self, blocks: dict[Layout, Words]) -> Ordered:
+        """The rows that count, person by person."""
+        if not next(iter(blocks)).ids:
+            each = np.arange(sum(map(len, blocks.values())))
+            return Ordered(each, each)
+        cells = None
+        if self.cells:
+            rows = [layout.columns(words) for layout, words in blocks.items()]
+            codes = [
+                np.concatenate([block[place].values for block in rows]) for place in self.cells
+            ]
+            _, cells = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        return by_person(
+            [layout.block(words) for layout, words in blocks.items()],
+            self.mixer,
+            self.most,
+            cells=None if cells is None else cells.reshape(-1),
+            ordered=self.per in ("mean", "sum") and any(self.coded),
+        )
+
+    def _made(self, blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layout, Words]]:
+        """One record a person."""
+        if self.per == "rows":
+            columns = counted(people)
+        else:
+            rows = [layout.columns(words) for layout, words in blocks.items()]
+            columns = averaged(rows, self.coded, people, mean=self.per == "mean")
+        layout = Layout.of(0, columns)
+        yield layout, layout.packed(columns, np.zeros((len(people.firsts), 0), np.uint64))
+
+
+def _picked(blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layout, Words]]:
+    """The rows that people number through, by layout."""
+    start = 0
+    for layout, words in blocks.items():
+        stop = start + len(words)
+        rows = people.rows
+        if len(blocks) > 1:
+            rows = rows[(rows >= start) & (rows < stop)] - start
+        yield layout, words if len(rows) == len(words) else np.take(words, rows, axis=0)
+        start = stop
+
+
+class _People(Source):
+    """What enters of a source; how much that is nobody is told."""
+
+    known_rows = None
+
+    def __init__(self, source: Source, rule: Rule) -> None:
+        counts = rule.per == "rows"
+        self.columns = ("rows",) if counts else source.columns[:-1]
+        self.types = ("int64",) if counts else source.types[:-1]
+        self.complete = counts or source.complete
+        self._source = source
+        self._rule = rule
+
+    def rows(self) -> int:
+        """One pass: how many rows or records enter. Data: never show it."""
+        return sum(each.rows for each in read_once(self, RowCounter))
+
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if the data within are not those that were opened."""
+        self._source.check_unchanged()
+
+    def _require_all(self, rows: int) -> None:
+        if self._source.known_rows not in (None, rows):
+            raise DataChanged("the data have changed their length since they were counted.")
+
+
+class PeopleHere(_People, PartitionedSource):
+    """Rows on this machine: read once, and kept as they enter for all further passes."""
+
+    _source: PartitionedSource
+
+    def __init__(self, source: PartitionedSource, rule: Rule) -> None:
+        super().__init__(source, rule)
+        self._lock = threading.Lock()
+        self._parts: list[Part] | None = None
+        self._unread: dict[Layout, int] = {}
+
+    @property
+    def bytes_a_thread(self) -> int:
+        """Sorting pays for threads sooner than adding up."""
+        return 1 << 26
+
+    def fold(self, accumulator: Callable[[], Added]) -> list[Added] | None:
+        """One pass over what enters; the first one brings people's rows together."""
+        return super().fold(accumulator) if self._brought_together() else None
+
+    def partitions(self) -> Sequence[Partition]:
+        """Parts with whole people."""
+        if not self._brought_together():
+            raise SourceFailed("the data could not be read to the end: the file may be damaged.")
+        parts = self._parts or []
+        rule, unread = self._rule, self._unread
+        found = [Partition(part.size, partial(_batches, part, rule)) for part in parts]
+        if unread:
+            found.append(
+                Partition(0, lambda: (rule.unread(layout, n) for layout, n in unread.items()))
+            )
+        return found
+
+    def _brought_together(self) -> bool:
+        """Whether all rows could be read; they are read once."""
+        with self._lock:
+            if self._parts is None:
+                waiting = Waiting(self._rule.mixer)
+                found = self._source.fold(lambda: _Bringing(waiting))
+                if found is None:
+                    return False
+                self._require_all(sum(each.rows for each in found))
+                self._unread = waiting.unread
+                try:
+                    self._parts = waiting.parts()
+                except OSError:
+                    return False
+            return True
+
+
+def _batches(part: Part, rule: Rule) -> Iterator[Batch]:
+    if not part.settled:
+        part.settle(rule.entering(part.read()))
+    for layout, words in part.read().items():
+        yield from layout.batches(words)
+
+
+class _Bringing:
+    """Has rows wait for others of the same person, for one thread."""
+
+    def __init__(self, waiting: Waiting) -> None:
+        self._waiting = waiting
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Every record of the batch waits."""
+        self.rows += batch.rows + batch.absent
+        self._waiting.add(batch)
+
+
+class PeopleElsewhere(_People):
+    """Rows of a cluster, which brings those of a person together in every pass."""
+
+    def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
+        """Rows are chosen where they are."""
+        rule = self._rule
+        found = self._source.fold(lambda: _Choosing(accumulator(), rule))
+        if found is None:
+            return None
+        self._require_all(sum(each.rows for each in found))
+        return [each.inner for each in found]
+
+
+class _Choosing(Generic[Accumulated]):
+    """Adds what enters of whole people's rows to an accumulator; `rows` are all that were seen."""
+
+    def __init__(self, inner: Accumulated, rule: Rule) -> None:
+        self.inner = inner
+        self._rule = rule
+        self._waiting: Waiting | None = None
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Every record of the batch waits."""
+        self.rows += batch.rows + batch.absent
+        if self._waiting is None:
+            self._waiting = Waiting(self._rule.mixer)
+        self._waiting.add(batch)
+
+    def state(self) -> Numbers:
+        """The records seen, and what the accumulator holds of those that enter."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            for part in waiting.parts():
+                for batch in _batches(part, self._rule):
+                    self.inner.add(batch)
+            for layout, count in waiting.unread.items():
+                self.inner.add(self._rule.unread(layout, count))
+        return joined(self.rows, self.inner.state())
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        self.inner.absorb(state[1:])
