@@ -193,7 +193,75 @@ def test_a_missing_ledger_is_refused_with_a_hint(tmp_path, command):
     assert "muhat ledger create budget.db --rho 1 --neighbors substitute" in result.stderr
 
 
-@pytest.mark.parametrize("command", [(), ("create",), ("show",), ("verify",)])
+def test_grant_sets_a_share_aside_and_show_lists_it(ledger):
+    result = run("grant", ledger.path, "--team", "health", "--rho", 0.3, "--note", "a year")
+    assert result.stdout == (
+        f"Team health may spend 0.3-zCDP of 1-zCDP in {ledger.path}; 0.61-zCDP is left for charges "
+        "without a team.\n"
+    )
+    ledger.for_team("health", note="yearly report").charge(
+        ZCDP(rho=0.1), neighbors="substitute", plan_digest="ab" * 32, note="ages"
+    )
+    output = run("show", ledger.path).stdout
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert "health 0.3-zCDP 0.1-zCDP 0.2-zCDP" in lines
+    assert "(without a team) 0.7-zCDP 0.09-zCDP 0.61-zCDP" in lines
+    for text in ("yearly", "a year", " grant ", "purpose"):
+        assert text in output
+    fields = json.loads(run("show", ledger.path, "--json").stdout)
+    assert fields["grants"]["health"]["remaining"]["exact"] == ["1/5"]
+    assert fields["without_a_team"]["remaining"]["exact"] == ["61/100"]
+    assert [("granted" in entry, entry.get("team")) for entry in fields["entries"][2:]] == [
+        (True, "health"),
+        (False, "health"),
+    ]
+    assert fields["entries"][3]["purpose"] == "yearly report"
+    assert run("verify", ledger.path).stdout.endswith("is intact: 4 entries.\n")
+
+
+def test_grant_as_json_has_the_share_and_the_entry(ledger):
+    fields = json.loads(
+        run("grant", ledger.path, "--team", "health", "--rho", 0.3, "--json").stdout
+    )
+    assert fields["grants"]["health"]["granted"]["rho"] == 0.3
+    assert fields["entry"]["granted"] == ["3/10"]
+    assert fields["head"] == ledger.head.to_dict()
+
+
+def test_a_grant_is_lowered_and_withdrawn(ledger):
+    run("grant", ledger.path, "--team", "health", "--rho", 0.3)
+    run("grant", ledger.path, "--team", "health", "--rho", 0.2)
+    assert "may spend 0-zCDP" in run("grant", ledger.path, "--team", "health", "--withdraw").stdout
+    assert "grant withdrawn" in run("show", ledger.path).stdout
+    refused = run("grant", ledger.path, "--team", "health", "--withdraw", "--rho", 1, code=2)
+    assert "name no amount" in refused.stderr
+
+
+def test_grants_that_do_not_fit_are_one_sentence_and_change_nothing(ledger):
+    before = ledger.path.read_bytes()
+    refused = run("grant", ledger.path, "--team", "health", "--rho", 0.95, code=3)
+    assert refused.stderr.endswith("all but 0.91-zCDP; nothing was changed.\n")
+    assert "--team" in run("grant", ledger.path, "--rho", 0.1, code=2).stderr
+    assert "exactly one of" in run("grant", ledger.path, "--team", "health", code=2).stderr
+    assert (
+        "--team must be a name"
+        in run("grant", ledger.path, "--team", "", "--rho", 0.1, code=2).stderr
+    )
+    assert (
+        "--team has no grant"
+        in run("grant", ledger.path, "--team", "tax", "--withdraw", code=2).stderr
+    )
+    assert ledger.path.read_bytes() == before
+
+
+def test_create_names_the_column_that_tells_people_apart(tmp_path):
+    path = tmp_path / "budget.db"
+    made = run("create", path, "--rho", 1, "--neighbors", "add-remove", "--unit", "person")
+    assert made.stdout.endswith("neighbors add-remove, all records of one person.\n")
+    assert json.loads(run("show", path, "--json").stdout)["unit"] == "person"
+
+
+@pytest.mark.parametrize("command", [(), ("create",), ("grant",), ("show",), ("verify",)])
 def test_help_ends_with_an_example(command):
     last_paragraph = run(*command, "--help").stdout.strip().split("\n\n")[-1]
     assert last_paragraph.strip().startswith("Example: muhat ledger ")

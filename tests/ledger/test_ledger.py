@@ -139,17 +139,12 @@ def test_the_other_neighbour_relation_is_refused(ledger):
 
 
 @pytest.mark.parametrize(
-    ("promise", "taker"),
-    [
-        (ApproxDP(epsilon=0.1, delta=1e-9), "ApproxDP"),
-        (PureDP(epsilon=0.1), "PureDP or ApproxDP or ZCDP or RDP"),
-        (ZCDP(rho=0.1), "ZCDP or RDP"),
-    ],
+    "promise", [ApproxDP(epsilon=0.1, delta=1e-9), PureDP(epsilon=0.1), ZCDP(rho=0.1)]
 )
-def test_another_kind_is_refused_before_the_file_is_touched(tmp_path, promise, taker):
+def test_another_kind_is_refused_before_the_file_is_touched(tmp_path, promise):
     ledger = Ledger.create(tmp_path / "gdp.db", budget=GDP(mu=1), neighbors="substitute")
     before = ledger.path.read_bytes()
-    with pytest.raises(InvalidInput, match=f"a ledger with a budget of {taker} takes it"):
+    with pytest.raises(InvalidInput, match=r"whose budget is GDP; ask for mh\.GDP, which it takes"):
         ledger.charge(promise, neighbors="substitute", plan_digest="ab12")
     assert ledger.path.read_bytes() == before
 
@@ -202,9 +197,7 @@ def test_a_closed_ledger_refuses_everything_but_its_description(ledger):
 
 def test_the_description_reads_well(ledger):
     charge(ledger, 0.3)
-    assert (
-        repr(ledger) == f"<Ledger {str(ledger.path)!r}: 1-zCDP, substitute, 0.3-zCDP in 1 charges>"
-    )
+    assert repr(ledger) == f"<Ledger {str(ledger.path)!r}: 1-zCDP, substitute, 0.3-zCDP in 1 entry>"
     ledger.path.unlink()
     assert repr(ledger).endswith("cannot be read>")
 

@@ -171,9 +171,9 @@ def test_the_same_kind_is_charged_as_promised(kind):
         if source != target and (source, target) not in ALLOWED
     ],
 )
-def test_every_other_conversion_is_refused_and_names_a_ledger_that_takes_it(source, target):
+def test_every_other_conversion_is_refused_and_names_a_promise_that_is_taken(source, target):
     with pytest.raises(InvalidInput) as refusal:
         convert(PROMISES[source], target)
-    hint = str(refusal.value).split("a ledger with a budget of ")[1]
-    assert type(PROMISES[source]).__name__ in hint
-    assert type(PROMISES[target]).__name__ not in hint
+    hint = str(refusal.value).split("ask for ")[1]
+    assert type(PROMISES[target]).__name__ in hint
+    assert type(PROMISES[source]).__name__ not in hint

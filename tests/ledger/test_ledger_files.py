@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,23 @@ def test_creating_never_touches_what_exists(tmp_path):
     assert not (tmp_path / "nowhere.db").exists()
 
 
+def test_an_account_belongs_to_its_owner_alone_whatever_the_umask_allows(tmp_path):
+    before = os.umask(0)
+    try:
+        ledger = create(tmp_path / "budget.db")
+    finally:
+        os.umask(before)
+    charge(ledger)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+
+def test_rights_that_were_given_to_a_group_stay_when_it_is_charged(tmp_path):
+    ledger = create(tmp_path / "budget.db")
+    ledger.path.chmod(0o660)
+    charge(ledger)
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o660
+
+
 @pytest.mark.parametrize(
     "content",
     [b"a,b\n1,2\n", b"SQLite format 3\0", b"\0" * 5000, b"SQLite format 3\0" + b"\7" * 5000],
@@ -85,7 +103,7 @@ def test_a_foreign_sqlite_file_is_refused_and_left_alone(tmp_path):
 def test_a_newer_schema_is_refused_with_the_advice_to_upgrade(tmp_path):
     ledger = create(tmp_path / "budget.db")
     with closing(sqlite3.connect(ledger.path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
     for use in (lambda: Ledger.open(ledger.path), lambda: charge(ledger)):
         with pytest.raises(InvalidInput, match=r"newer muhat .*upgrade"):
             use()

@@ -207,7 +207,7 @@ def test_a_ledger_written_before_units_is_one_about_single_records(tmp_path):
     assert Ledger.open(path, expect_head=entry.head).spent == 0.7
     with closing(sqlite3.connect(path)) as connection:
         # So that an older muhat, which knows no units, refuses it.
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 @pytest.mark.parametrize("contributions", [0, -1, 1.5, "5", None, True])
@@ -222,6 +222,104 @@ def test_steps_between_units():
     assert Unit.of("add-remove", 2).steps_to(Unit.of("substitute", 5)) == 6
     assert Unit.of("add-remove", 5).steps_to(Unit.of("substitute", 2)) == 2
     assert Unit.of("substitute", 5).steps_to(Unit.of("add-remove", 1)) is None
+
+
+def named(folder, neighbors="substitute", budget=LARGE, unit="person"):
+    path = folder / f"{neighbors}-{unit}.db"
+    return Ledger.create(path, budget=budget, neighbors=neighbors, unit=unit)
+
+
+def charge_named(ledger, unit="person", neighbors="substitute", contributions=3):
+    about = {"neighbors": neighbors, "contributions": contributions, "unit": unit}
+    return ledger.charge(HALF, **about, plan_digest="ab12")
+
+
+def test_a_column_that_tells_people_apart_is_kept_at_creation_and_in_every_entry(tmp_path):
+    ledger = named(tmp_path)
+    assert ledger.unit.column == "person"
+    assert Ledger.open(ledger.path).unit == ledger.unit
+    assert "all records of one person" in repr(ledger)
+    for rows in (3, 7):
+        entry = charge_named(ledger, contributions=rows)
+        assert (entry.unit_column, entry.contributions) == ("person", rows)
+        assert (entry.charged, entry.conversion) == (0.5, "as promised")
+        assert str(entry.unit) == "all records of one person replaced"
+    assert ledger.verify().count == 2
+    assert "all records of one person replaced, 7 enter" in ledger.describe()
+
+
+@pytest.mark.parametrize("unit", [None, "household"])
+@pytest.mark.parametrize("convert", [False, True])
+def test_an_account_of_people_refuses_promises_about_rows_or_others(tmp_path, unit, convert):
+    ledger = Ledger.open(named(tmp_path).path, convert=convert)
+    with pytest.raises(InvalidInput, match=r"unit must be 'person' as in .*; got ") as refusal:
+        charge_named(ledger, unit)
+    assert refusal.value.parameter == "unit"
+    assert ledger.head.count == 0
+
+
+def test_an_account_of_rows_takes_promises_about_all_rows_of_a_person(tmp_path):
+    ledger = create(tmp_path, contributions=5)
+    entry = charge_named(ledger)
+    assert entry.charged == 0.5
+    assert entry.conversion == (
+        "a promise about all records of one person replaced is one about 5 records replaced"
+    )
+    with pytest.raises(InvalidInput, match=r"neighbors must be 'substitute'.*convert=True"):
+        charge_named(ledger, neighbors="add-remove")
+    paying = Ledger.open(ledger.path, convert=True)
+    assert charge_named(paying, neighbors="add-remove").charged == 2
+    assert ledger.verify().count == 2
+
+
+def test_people_added_or_removed_are_replaced_in_two_steps(tmp_path):
+    paying = Ledger.open(named(tmp_path).path, convert=True)
+    entry = charge_named(paying, neighbors="add-remove")
+    assert entry.charged == 2
+    assert "k = 2 steps of all records of one person added or removed" in entry.conversion
+    secret = Ledger.open(named(tmp_path, "add-remove").path, convert=True)
+    with pytest.raises(InvalidInput, match=r"keep n secret \(n=None\)\.$"):
+        charge_named(secret)
+
+
+@pytest.mark.parametrize("unit", ["", 3, b"person", "x" * 1001])
+def test_a_unit_is_the_name_of_a_column(tmp_path, unit):
+    with pytest.raises(InvalidInput, match="unit must be the name of a column"):
+        named(tmp_path, unit=unit)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_records_of_a_person_have_no_largest_number(tmp_path):
+    with pytest.raises(InvalidInput, match="contributions must be left out where a unit is named"):
+        Ledger.create(
+            tmp_path / "b.db", budget=HALF, neighbors="substitute", unit="person", contributions=2
+        )
+
+
+def test_no_refusal_advises_another_account_of_the_same_people(tmp_path):
+    accounts = [
+        create(tmp_path),
+        create(tmp_path, neighbors="add-remove", contributions=3),
+        create(tmp_path, budget=GDP(mu=1)),
+        create(tmp_path, budget=PureDP(epsilon=1)),
+        named(tmp_path),
+    ]
+    promises = [HALF, GDP(mu=0.5), PureDP(epsilon=0.5), ApproxDP(epsilon=0.5, delta=1e-6)]
+    refusals = []
+    for account in accounts:
+        for promise in promises:
+            for neighbors in ("substitute", "add-remove"):
+                for unit in ({"contributions": 2}, {"unit": "household"}, {}):
+                    try:
+                        account.approve(promise, neighbors=neighbors, **unit)
+                    except InvalidInput as refusal:
+                        refusals.append(refusal)
+    assert len(refusals) > 50
+    for refusal in refusals:
+        words = str(refusal).replace(str(tmp_path), "")
+        assert refusal.parameter in {"contributions", "neighbors", "unit", "privacy"}
+        for advice in ("another ledger", "a ledger with", "create", "second", "new ledger"):
+            assert advice not in words
 
 
 def test_the_command_line_creates_shows_and_converts_units(tmp_path):

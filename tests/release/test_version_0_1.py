@@ -136,6 +136,21 @@ def test_a_ledger_is_charged_further_about_one_record(ledger):
         assert account.verify().count == charged + 1
 
 
+def test_a_ledger_is_shared_between_teams_from_now_on(ledger):
+    path, charged, last = ledger
+    account = mh.Ledger.open(path)
+    hashes = [entry.hash for entry in account.entries()]
+    grant = account.grant("health", mh.PureDP(epsilon=0.5))
+    account.charge(
+        mh.PureDP(epsilon=0.5), neighbors=account.neighbors, plan_digest="0" * 64, team="health"
+    )
+    assert account.remaining_of("health") == 0
+    again = mh.Ledger.open(path, expect_head=last.ledger_head)
+    assert again.history()[charged] == grant
+    assert [entry.hash for entry in again.entries()][:charged] == hashes
+    assert {entry.team for entry in again.entries()[:charged]} == {None}
+
+
 def test_the_first_entries_say_that_no_unit_was_stated():
     with mh.Ledger.open(FIXTURES / "3b53fdc" / "fixed.ledger") as account:
         assert {entry.contributions for entry in account.entries()} == {None}

@@ -1,10 +1,10 @@
-"""`muhat ledger`: create an account, look at it, verify it."""
+"""`muhat ledger`: create an account, share it between teams, look at it, verify it."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,9 +12,10 @@ from muhat._text import printable
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import Promised, promise_options
 from muhat.errors import InvalidInput
-from muhat.ledger import Balance, Entry, Head, Ledger
+from muhat.ledger import Balance, Entry, Grant, Head, Ledger
 from muhat.ledger.converting import AS_PROMISED
-from muhat.ledger.display import HEADINGS, entry_cells, protects
+from muhat.ledger.display import TEXTS, entry_rows, protects, shares_of
+from muhat.ledger.teams import Standing
 from muhat.privacy import Neighbors, cautions, from_flags, to_dict
 
 if TYPE_CHECKING:
@@ -52,24 +53,68 @@ def ledger() -> None:
     show_default=True,
     help="The most records of a person, all of which the budget protects together.",
 )
+@click.option(
+    "--unit",
+    metavar="COLUMN",
+    help="Protect all records of whoever this column names, however many there are.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
     path: str,
     promise: Promised,
     neighbors: str,
     contributions: int,
+    unit: str | None,
     as_json: bool,
 ) -> None:
     """Create an account in the new file PATH with a budget that is never changed."""
     budget = from_flags(promise)
-    account = Ledger.create(path, budget=budget, neighbors=neighbors, contributions=contributions)
+    account = Ledger.create(
+        path, budget=budget, neighbors=neighbors, contributions=contributions, unit=unit
+    )
     if as_json:
-        _print_json(_summary(account, account.head, Balance.zero(budget.currency)))
+        _print_json(_summary(account, account.head, account.standing))
     else:
         where = printable(path)
         click.echo(f"Created {where} with a budget of {Balance.of(budget)}, {protects(account)}.")
         for sentence in cautions(budget):
             click.echo(f"Caution: {sentence}")
+
+
+@ledger.command(epilog="Example: muhat ledger grant budget.db --team health --rho 0.3")
+@click.argument("path")
+@click.option("--team", required=True, help="Who may spend it.")
+@promise_options
+@click.option("--withdraw", is_flag=True, help="Lower the grant to what the team has spent.")
+@click.option("--note", help="What it is for.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def grant(
+    path: str, team: str, promise: Promised, withdraw: bool, note: str | None, as_json: bool
+) -> None:
+    """Set a part of the budget of PATH aside for a team, in place of what it was granted before.
+
+    The team may spend so much, and nobody else. Charges without a team are paid from what is not
+    granted; from the first grant on, a team without a grant may not charge.
+    """
+    account = Ledger.open(path)
+    if withdraw and any(number is not None for number in promise.values()):
+        raise InvalidInput("--withdraw says what is left of the grant: nothing; name no amount.")
+    granted = (
+        account.withdraw(team, note=note)
+        if withdraw
+        else account.grant(team, from_flags(promise), note=note)
+    )
+    standing = account.standing
+    if as_json:
+        _print_json({**_summary(account, granted.head, standing), "entry": granted.to_dict()})
+        return
+    rest = standing.ungranted.remaining
+    click.echo(
+        printable(
+            f"Team {granted.team} may spend {granted.granted} of {standing.budget} in {path}; "
+            f"{rest} is left for charges without a team."
+        )
+    )
 
 
 @ledger.command(epilog="Example: muhat ledger show budget.db")
@@ -79,18 +124,18 @@ def create(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with every entry.")
 def show(path: str, last: int, as_json: bool) -> None:
-    """Show the budget, what is spent, what is left, and the entries of PATH."""
+    """Show the budget, what is spent by whom, what is left, and the entries of PATH."""
     account = Ledger.open(path)
-    entries = account.entries()
-    # All from one look at the file: another process may be charging it meanwhile.
-    spent = entries[-1].spent if entries else Balance.zero(account.budget.currency)
+    entries, standing = account.look()
     if as_json:
         head = entries[-1].head if entries else account.head
         listed = [entry.to_dict() for entry in entries]
-        _print_json({**_summary(account, head, spent), "entries": listed})
+        _print_json({**_summary(account, head, standing), "entries": listed})
         return
     console = _console()
-    console.print(_balance_table(console, path, account, spent))
+    console.print(_balance_table(console, path, account, standing.spent))
+    if standing.shares:
+        console.print(_team_table(console, standing))
     if entries and last:
         console.print(_entry_table(console, entries[-last:]))
     if len(entries) > last:
@@ -139,16 +184,20 @@ def _head_of_release(release: str) -> Head:
     return Head.parse(fields["ledger_head"])
 
 
-def _summary(account: Ledger, head: Head, spent: Balance) -> dict[str, Any]:
+def _summary(account: Ledger, head: Head, standing: Standing) -> dict[str, Any]:
+    teams = {team: share.to_dict() for team, share in sorted(standing.shares.items())}
     return {
         "schema": SCHEMA,
         "path": str(account.path),
         "budget": to_dict(account.budget),
         "neighbors": account.neighbors.value,
         "contributions": account.contributions,
+        "unit": account.unit.column,
         "cautions": list(cautions(account.budget)),
-        "spent": spent.to_dict(),
-        "remaining": (Balance.of(account.budget) - spent).to_dict(),
+        "spent": standing.spent.to_dict(),
+        "remaining": (standing.budget - standing.spent).to_dict(),
+        "grants": teams,
+        "without_a_team": standing.ungranted.to_dict(),
         "head": head.to_dict(),
     }
 
@@ -195,23 +244,38 @@ def _balance_table(console: Console, path: str, account: Ledger, spent: Balance)
     return table
 
 
-def _entry_table(console: Console, entries: list[Entry]) -> Table:
+def _team_table(console: Console, standing: Standing) -> Table:
     from rich import box
     from rich.table import Table
 
-    used = sorted({entry.conversion for entry in entries} - {AS_PROMISED})
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("team", "granted", "spent", "left"):
+        table.add_column(heading, overflow="fold")
+    for team, share in shares_of(standing):
+        name = "(without a team)" if team is None else _printable(console, team)
+        amounts = (share.granted, share.spent, share.remaining)
+        table.add_row(name, *(f"{amount:.6g}" for amount in amounts))
+    return table
+
+
+def _entry_table(console: Console, entries: list[Entry | Grant]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    charges = [entry for entry in entries if isinstance(entry, Entry)]
+    used = sorted({entry.conversion for entry in charges} - {AS_PROMISED})
     table = Table(
         box=box.SIMPLE_HEAD,
         caption=_printable(console, "; ".join(used)) or None,
         caption_justify="left",
     )
-    first, *middle, last = HEADINGS
-    table.add_column(first, justify="right")
-    for heading in middle:
-        table.add_column(heading, no_wrap=True)
-    table.add_column(last, overflow="fold")
-    for entry in entries:
-        table.add_row(*(_printable(console, cell) for cell in entry_cells(entry)))
+    headings, *rows = entry_rows(entries)
+    for place, heading in enumerate(headings):
+        justify: Literal["left", "right"] = "left" if place else "right"
+        long = heading in TEXTS
+        table.add_column(heading, justify=justify, no_wrap=not long, overflow="fold")
+    for row in rows:
+        table.add_row(*(_printable(console, cell) for cell in row))
     return table
 
 

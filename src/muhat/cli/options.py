@@ -123,15 +123,26 @@ def data_from(files: tuple[str, ...], delimiter: str | None = None) -> Any:
 
 
 def ledger_options(command: Command) -> Command:
-    """--ledger and --convert: the command's `ledger` is the account, or None."""
+    """--ledger, --convert, --team, --note: the command's `ledger` is the account, or None."""
 
     @functools.wraps(command)
-    def opened(*arguments: Any, ledger: str | None, convert: bool, **options: Any) -> Any:
+    def opened(
+        *arguments: Any,
+        ledger: str | None,
+        convert: bool,
+        team: str | None,
+        note: str | None,
+        **options: Any,
+    ) -> Any:
         from muhat.ledger import Ledger
 
-        if convert and ledger is None:
-            raise InvalidInput("--convert is about an account: name it with --ledger.")
-        account = None if ledger is None else Ledger.open(ledger, convert=convert)
+        wishes = {"--convert": convert, "--team": team is not None, "--note": note is not None}
+        account = None
+        if ledger is not None:
+            account = Ledger.open(ledger, convert=convert).for_team(team, note=note)
+        elif any(wishes.values()):
+            flag = next(flag for flag, given in wishes.items() if given)
+            raise InvalidInput(f"{flag} is about an account: name it with --ledger.")
         click.get_current_context().meta[ACCOUNT] = account
         return command(*arguments, ledger=account, **options)
 
@@ -141,6 +152,10 @@ def ledger_options(command: Command) -> Command:
             is_flag=True,
             help="Let the account pay, by group privacy, for another relation or number of rows "
             "a person than its own.",
+        ),
+        click.option("--note", help="What the release is for; the account's entry says it."),
+        click.option(
+            "--team", help="Who pays, from its grant if there is one; see `muhat ledger grant`."
         ),
         click.option("--ledger", help="The account to charge; see `muhat ledger create`."),
     ):

@@ -17,32 +17,33 @@ be spent side by side.
 from __future__ import annotations
 
 import collections
-import html
+import copy
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
-from muhat.errors import BudgetExceeded, InvalidInput, MuhatError
+from muhat.errors import InvalidInput
 from muhat.ledger import chain, store
 from muhat.ledger.balance import Balance
-from muhat.ledger.converting import cost, unit_refusal
-from muhat.ledger.display import account_html, account_text
-from muhat.ledger.records import Entry, Genesis, Head, now
+from muhat.ledger.converting import convert, cost, unit_refusal
+from muhat.ledger.entries import Entry, Grant
+from muhat.ledger.records import Genesis, Head, now, stated
+from muhat.ledger.statement import Statement
+from muhat.ledger.teams import Behalf, checked_name
 from muhat.ledger.units import Unit
 from muhat.privacy import Neighbors, Privacy, check_promise, to_dict
 
-__all__ = ["Balance", "Entry", "Head", "Ledger", "as_ledger"]
+__all__ = ["Balance", "Entry", "Grant", "Head", "Ledger", "as_ledger"]
 
-Result = TypeVar("Result")
+Written = TypeVar("Written", Entry, Grant)
 
 LONGEST_TEXT = 10_000
 
 
-class Ledger:
+class Ledger(Statement):
     """An account of privacy loss in a file, made by `Ledger.create` or `Ledger.open`.
 
     The budget bounds the sum of all charges, whatever they were chosen from: the `amounts` of
@@ -51,9 +52,12 @@ class Ledger:
     refused otherwise.
 
     All charges are about the same unit, fixed at creation: which records of a person may change
-    (`contributions`, how many) and how (`neighbors`). A charge about another unit is refused, or,
-    from an object opened with convert=True, paid by what group privacy asks for it, as its entry
-    says.
+    (`contributions`, how many, or all that a column `unit` says are theirs) and how (`neighbors`).
+    A charge about another unit is refused, or, from an object opened with convert=True, paid by
+    what group privacy asks for it, as its entry says.
+
+    Teams share the one budget: `grant` sets a part of it aside for a team, and `for_team` is the
+    account that charges on its behalf, wherever a ledger is taken.
 
     The object holds no open file: it may be shared between threads, survive a fork and be
     sent to another process. It remembers the newest head it has seen and refuses a file that
@@ -72,11 +76,9 @@ class Ledger:
 
     def __init__(self, path: Path, genesis: Genesis, seen: Head, *, convert: bool = False) -> None:
         """For `create` and `open`."""
-        self._path = path
-        self._genesis = genesis
-        self._seen = seen
+        super().__init__(path, genesis, seen)
         self._convert = convert
-        self._closed = False
+        self._behalf = Behalf()
         self._charged = False
 
     @classmethod
@@ -87,14 +89,24 @@ class Ledger:
         budget: Privacy,
         neighbors: Neighbors | str,
         contributions: int = 1,
+        unit: str | None = None,
     ) -> Ledger:
         """A new account in a new file; an existing file is InvalidInput and is left alone.
 
-        The budget is about all records of a person, of which there are at most `contributions`.
+        The budget is about all records of a person, of which there are at most `contributions`;
+        or of whoever has one value of the column `unit`, however many there are. The file is
+        readable and writable by its owner alone.
         """
         check_promise(budget, "the budget")
         location = store.locate(path)
-        record = Genesis.seal(budget, Unit.of(neighbors, contributions))
+        about = Unit.of(neighbors, contributions, unit)
+        if unit is not None and about.contributions > 1:
+            raise InvalidInput(
+                "must be left out where a unit is named: all of its records are protected",
+                parameter="contributions",
+                value=str(about.contributions),
+            )
+        record = Genesis.seal(budget, about)
         store.create(location, record)
         return cls(location, Genesis.read(record), Head(0, record.hash))
 
@@ -129,95 +141,128 @@ class Ledger:
         return cls(location, genesis, head, convert=convert)
 
     @property
-    def path(self) -> Path:
-        """The file, as an absolute path."""
-        return self._path
-
-    @property
-    def budget(self) -> Privacy:
-        """The promise that all charges together must keep."""
-        return self._genesis.budget
-
-    @property
-    def neighbors(self) -> Neighbors:
-        """The neighbour relation of the budget."""
-        return self._genesis.unit.neighbors
-
-    @property
-    def contributions(self) -> int:
-        """The most records of a person, whose loss together the budget bounds."""
-        return self._genesis.unit.contributions
+    def team(self) -> str | None:
+        """On whose behalf this object charges; see `for_team`."""
+        return self._behalf.team
 
     @property
     def charged(self) -> bool:
         """Whether a charge was made through this object, so that failing costs now."""
         return self._charged
 
-    @property
-    def spent(self) -> Balance:
-        """The exact sum of all charges so far, those of other processes included."""
-        return self._read(self._tail).spent
+    def for_team(
+        self,
+        team: str | None = None,
+        *,
+        note: str | None = None,
+        specification: str | None = None,
+    ) -> Ledger:
+        """The same account, charged on behalf of a team: accepted wherever a ledger is.
 
-    @property
-    def remaining(self) -> Balance:
-        """The budget less what is spent."""
-        return Balance.of(self.budget) - self.spent
+        Its entries say the team, the `note` (what it is for) and the digest of a specification. The
+        team pays from its grant, once there are grants; what is not said is as it was.
 
-    @property
-    def head(self) -> Head:
-        """The count and hash at the end of the chain: an anchor to keep elsewhere."""
-        return self._read(self._tail).head
-
-    def entries(self) -> list[Entry]:
-        """Every charge, oldest first; the chain is verified on the way."""
-
-        def walk(connection: sqlite3.Connection) -> list[Entry]:
-            self._tail(connection)
-            return list(chain.walk(connection, self._genesis, self._seen))
-
-        return self._read(walk)
-
-    def verify(self) -> Head:
-        """Check every hash, link and running total, and return the head.
-
-        Raises InvalidInput at the first thing that does not fit. An old copy put back or a
-        chain computed anew passes: only an anchor (`Ledger.open(expect_head=…)`) shows that.
+        >>> import numpy, tempfile, muhat
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path, budget = f"{folder.name}/budget.db", muhat.ZCDP(rho=1)
+        >>> ledger = Ledger.create(path, budget=budget, neighbors="substitute")
+        >>> ledger.grant("health", muhat.ZCDP(rho=0.3)).granted
+        0.3-zCDP
+        >>> ours = ledger.for_team("health", note="yearly report")
+        >>> ages, domain = numpy.arange(20, 60), muhat.Box([0], [100])
+        >>> release = muhat.mean(ages, domain=domain, privacy=muhat.ZCDP(rho=0.1), ledger=ours)
+        >>> ledger.remaining_of("health"), ledger.remaining_of(None)
+        (0.2-zCDP, 0.7-zCDP)
+        >>> folder.cleanup()
         """
+        said = stated(
+            team=None if team is None else checked_name(team),
+            purpose=note,
+            specification=specification,
+        )
+        _check_texts(**stated(note=note, specification=specification))
+        account = copy.copy(self)
+        account._behalf = replace(self._behalf, **said)
+        return account
 
-        def walk(connection: sqlite3.Connection) -> Head:
-            tail = self._tail(connection)
-            collections.deque(chain.walk(connection, self._genesis, self._seen), maxlen=0)
-            return tail.head
+    def grant(self, team: str, budget: Privacy, *, note: str | None = None) -> Grant:
+        """Set a part of the budget aside for a team: it may spend so much, and nobody else.
 
-        return self._read(walk)
+        Another grant to the same team takes the place of the first: it may be more or less, but not
+        less than the team has spent. All grants together, and what was spent without one, must fit
+        into the budget: else it is BudgetExceeded. From the first grant on, a charge is that of a
+        team with a grant, or of no team and paid from what is not granted.
+        """
+        check_promise(budget, "the grant")
+        limit, conversion = convert(budget, self.budget.currency)
+        return self._grant(team, limit, to_dict(budget), conversion, note)
+
+    def withdraw(self, team: str, *, note: str | None = None) -> Grant:
+        """Lower a team's grant to what it has spent, so that it may spend no more."""
+        return self._grant(team, None, None, "what the team has spent", note)
+
+    def _grant(
+        self,
+        team: str,
+        limit: Balance | None,
+        promise: dict[str, Any] | None,
+        conversion: str,
+        note: str | None,
+    ) -> Grant:
+        name = checked_name(team)
+        _check_texts(**stated(note=note))
+
+        def draft(connection: sqlite3.Connection, tail: chain.Tail) -> Grant:
+            # What the team had spent before anything was granted to it counts, too.
+            links = list(chain.walk(connection, self._genesis, self._seen))
+            charges = [link for link in links if isinstance(link, Entry) and link.team == name]
+            spent = sum((entry.charged for entry in charges), Balance.zero(self.budget.currency))
+            standing = tail.standing.granting(name, limit, spent, self._path)
+            return Grant(
+                id=tail.head.count + 1,
+                time=now(),
+                team=name,
+                purpose=note,
+                promise=promise,
+                granted=standing.shares[name].granted,
+                conversion=conversion,
+                spent=standing.spent,
+                shares=standing.shares,
+                previous=tail.head.hash,
+                hash="",
+            )
+
+        return self._append(draft)
 
     def approve(
-        self, promise: Privacy, *, neighbors: Neighbors | str, contributions: int = 1
+        self,
+        promise: Privacy,
+        *,
+        neighbors: Neighbors | str,
+        contributions: int = 1,
+        unit: str | None = None,
+        team: str | None = None,
     ) -> Balance:
         """What a charge would cost, if it would be accepted now; nothing is written.
 
         Every release asks this before it looks at anything: kind, unit and budget are public, so a
         refusal here says nothing about the data, not even how many records there are.
         """
-        amount, _ = self._cost(promise, Unit.of(neighbors, contributions))
-        self._require(amount, self._read(self._tail).spent)
+        amount, _ = self._cost(promise, Unit.of(neighbors, contributions, unit))
+        self.standing.require(amount, self._paying(team), self._path)
         return amount
 
     def _cost(self, promise: Privacy, unit: Unit) -> tuple[Balance, str]:
         self._check_open()
         check_promise(promise, "what is charged")
         account = self._genesis.unit
-        if unit != account and (not self._convert or unit.steps_to(account) is None):
+        allowed = unit.is_charged_to(account) or self._convert
+        if not allowed or unit.steps_to(account) is None:
             raise unit_refusal(unit, account, self._path)
         return cost(promise, unit, self.budget.currency, account)
 
-    def _require(self, amount: Balance, spent: Balance) -> None:
-        if not spent + amount <= self.budget:
-            budget = Balance.of(self.budget)
-            raise BudgetExceeded(
-                f"the release costs {amount}, and {budget - spent} of {budget} is left "
-                f"in {self._path}; nothing was spent."
-            )
+    def _paying(self, team: str | None) -> str | None:
+        return self._behalf.team if team is None else checked_name(team)
 
     def charge(
         self,
@@ -225,8 +270,12 @@ class Ledger:
         *,
         neighbors: Neighbors | str,
         contributions: int = 1,
+        unit: str | None = None,
         plan_digest: str,
         note: str = "",
+        team: str | None = None,
+        purpose: str | None = None,
+        specification: str | None = None,
     ) -> Entry:
         """Pay for a release that has not yet read its data.
 
@@ -234,94 +283,65 @@ class Ledger:
         entry's `head` is the anchor for the release. Every call charges, repetitions too.
         BudgetExceeded or InvalidInput mean that nothing may be released; both are decided by
         the promises alone, so a refusal says nothing about the data.
-        """
-        unit = Unit.of(neighbors, contributions)
-        amount, conversion = self._cost(promise, unit)
-        for name, text in (("plan_digest", plan_digest), ("note", note)):
-            if not isinstance(text, str) or len(text) > LONGEST_TEXT:
-                raise InvalidInput(
-                    f"must be a text of at most {LONGEST_TEXT} characters", parameter=name
-                )
-        store.check_file(self._path)
 
-        def append(connection: sqlite3.Connection) -> Entry:
-            tail = self._tail(connection)
-            self._require(amount, tail.spent)
-            draft = Entry(
+        `note` says what is released, `team` who pays, `purpose` what it is for, `specification`
+        is the digest of the file that asks for it; left out, they are those of `for_team`.
+        """
+        about = Unit.of(neighbors, contributions, unit)
+        amount, conversion = self._cost(promise, about)
+        said = stated(purpose=purpose, specification=specification)
+        _check_texts(plan_digest=plan_digest, note=note, **said)
+        behalf = replace(self._behalf, team=self._paying(team), **said)
+
+        def draft(connection: sqlite3.Connection, tail: chain.Tail) -> Entry:
+            tail.standing.require(amount, behalf.team, self._path)
+            standing = tail.standing.charged(behalf.team, amount)
+            return Entry(
                 id=tail.head.count + 1,
                 time=now(),
                 promise=to_dict(promise),
                 charged=amount,
                 conversion=conversion,
-                spent=tail.spent + amount,
-                neighbors=unit.neighbors,
-                contributions=unit.contributions,
+                spent=standing.spent,
+                shares=standing.shares,
+                neighbors=about.neighbors,
+                contributions=about.contributions,
+                unit_column=about.column,
                 plan_digest=plan_digest,
                 note=note,
+                team=behalf.team,
+                purpose=behalf.purpose,
+                specification=behalf.specification,
                 previous=tail.head.hash,
                 hash="",
             )
-            record = draft.seal()
-            store.append(connection, record)
-            return replace(draft, hash=record.hash)
 
-        entry = store.transact(self._path, append, write=True)
-        self._seen = entry.head
+        entry = self._append(draft)
         self._charged = True
         return entry
 
-    def _read(self, operation: Callable[[sqlite3.Connection], Result]) -> Result:
+    def _append(self, draft: Callable[[sqlite3.Connection, chain.Tail], Written]) -> Written:
+        """Write what is drafted for the end of the chain, in one transaction."""
         self._check_open()
         store.check_file(self._path)
-        return store.transact(self._path, operation, write=False)
 
-    def _tail(self, connection: sqlite3.Connection) -> chain.Tail:
-        store.check_schema(connection, self._path)
-        return chain.read_tail(connection, self._genesis, self._seen)
+        def append(connection: sqlite3.Connection) -> Written:
+            drafted = draft(connection, self._tail(connection))
+            record = drafted.seal()
+            store.append(connection, record)
+            return replace(drafted, hash=record.hash)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInput(f"the ledger {self._path} is closed; open it again.")
+        written = store.transact(self._path, append, write=True)
+        self._seen = written.head
+        return written
 
-    def close(self) -> None:
-        """Refuse any further use; nothing else is held that would need closing."""
-        self._closed = True
 
-    def __enter__(self) -> Ledger:
-        self._check_open()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        budget = f"{Balance.of(self.budget)!r}, {self.neighbors.value}"
-        if self.contributions > 1:
-            budget += f", {self.contributions} records a person"
-        if self._closed:
-            return f"<Ledger {str(self._path)!r}: {budget}, closed>"
-        try:
-            tail = self._read(self._tail)
-        except MuhatError:
-            return f"<Ledger {str(self._path)!r}: {budget}, cannot be read>"
-        return (
-            f"<Ledger {str(self._path)!r}: {budget}, {tail.spent!r} in {tail.head.count} charges>"
-        )
-
-    def describe(self) -> str:
-        """The budget, the newest charges, what is spent and what is left."""
-        return account_text(self)
-
-    def _repr_html_(self) -> str:
-        try:
-            return account_html(self)
-        except MuhatError:  # closed, or not to be read
-            return f"<p>{html.escape(repr(self))}</p>"
+def _check_texts(**texts: object) -> None:
+    for name, text in texts.items():
+        if not isinstance(text, str) or len(text) > LONGEST_TEXT:
+            raise InvalidInput(
+                f"must be a text of at most {LONGEST_TEXT} characters", parameter=name
+            )
 
 
 LedgerLike = Ledger | str | os.PathLike[str] | None

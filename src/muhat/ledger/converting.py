@@ -24,14 +24,11 @@ def cost(promise: Privacy, unit: Unit, kind: str, account: Unit) -> tuple[Balanc
 
 def _about(promise: Privacy, unit: Unit, account: Unit) -> tuple[Privacy, str]:
     """The promise about the account's unit that one about another unit implies."""
-    if unit == account:
-        return promise, AS_PROMISED
     steps = unit.steps_to(account)
     if steps is None:
-        raise InvalidInput(
-            f"A promise about {unit} says nothing about {account}: it takes the number of records "
-            "for public. Keep n secret, or use another ledger."
-        )
+        raise InvalidInput(f"A promise about {unit} says nothing about {account}.")
+    if unit.is_same(account):
+        return promise, AS_PROMISED
     if steps == 1:
         return promise, f"a promise about {unit} is one about {account}"
     words = f"group privacy, k = {steps} steps of {unit}: {promise.grouping}"
@@ -45,20 +42,29 @@ def convert(promise: Privacy, kind: str) -> tuple[Balance, str]:
 
 
 def unit_refusal(unit: Unit, account: Unit, path: object) -> InvalidInput:
-    """Why a promise about another unit is not charged, and what to do instead."""
+    """Why a promise about another unit is not charged, and which option to change.
+
+    Never another ledger: two accounts of the same people add up to a loss that nobody counts.
+    """
+    if account.column not in (None, unit.column):
+        return InvalidInput(
+            f"must be {account.column!r} as in {path}, which counts the loss of {account}",
+            parameter="unit",
+            value="none" if unit.column is None else repr(unit.column),
+        )
     pay = Parameter("convert", "open it with convert=True", "add --convert")
-    wish = (pay, " to pay what group privacy asks for it.")
+    price = " to pay what group privacy asks for it."
     if unit.neighbors is account.neighbors:
         return InvalidInput(
             f"must be {account.contributions} as in {path}, which counts the loss of {account}",
             parameter="contributions",
             value=str(unit.contributions),
-            hint=("Use another ledger, or ", *wish),
+            hint=("Change it, or ", pay, price),
         )
-    hint: Sentence = ("Make n public (leave out ", SECRET_N, "), use another ledger, or ", *wish)
+    hint: Sentence = ("Make n public (leave out ", SECRET_N, "), or ", pay, price)
     if account.neighbors is Neighbors.ADD_REMOVE:
         public = "A release with n public says nothing about adding a record: keep n secret ("
-        hint = (public, SECRET_N, "), or use another ledger.")
+        hint = (public, SECRET_N, ").")
     return InvalidInput(
         f"must be {account.neighbors.value!r} as in {path}",
         parameter="neighbors",

@@ -1,4 +1,4 @@
-"""The records of an account as a hash chain: a genesis, then one entry for each charge.
+"""The records of an account as a hash chain: a genesis, then one for each charge and grant.
 
 A record is stored as canonical JSON (sorted keys, no spaces, ASCII) and its hash is the
 SHA-256 of exactly that text, which contains the hash of the record before it.
@@ -12,24 +12,22 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from typing import Any
 
-from muhat import _check
 from muhat._plain import Plain
 from muhat.errors import InvalidInput
-from muhat.ledger.balance import Balance, from_text, to_text
 from muhat.ledger.units import Unit
-from muhat.privacy import Neighbors, Privacy, currency_kind, from_dict, to_dict
+from muhat.privacy import Neighbors, Privacy, from_dict, to_dict
 
-SCHEMA = 2
-"""1: no record says how many records of a person it is about; see `UNSTATED`."""
+SCHEMA = 3
+"""1: no record says how many records of a person it is about; see `UNSTATED`. 2: there are no teams
+and no grants, and no record says for what it was paid or which column tells people apart. A field
+that is not stated is not written, so that the hash of an old record is the hash of its text."""
 
 UNSTATED = 1
 """The contributions of what was written before they were. One record: whatever number a promise
 was made for, it holds for one."""
 
-TEXTS = ("time", "conversion", "plan_digest", "note", "previous")
 HEX_DIGITS = frozenset("0123456789abcdef")
 
 
@@ -120,6 +118,7 @@ class Genesis:
                 "budget": to_dict(budget),
                 "neighbors": unit.neighbors.value,
                 "contributions": unit.contributions,
+                **stated(unit_column=unit.column),
             }
         )
 
@@ -128,97 +127,17 @@ class Genesis:
         """The genesis that a record says."""
         fields = record.fields()
         try:
-            unit = Unit.of(Neighbors(fields["neighbors"]), fields.get("contributions", UNSTATED))
+            contributions = fields.get("contributions", UNSTATED)
+            column = fields.get("unit_column")
+            unit = Unit.of(Neighbors(fields["neighbors"]), contributions, column)
             return cls(from_dict(fields["budget"]), unit, record.hash)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ChainBroken("the first record is not that of a ledger") from None
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Entry:
-    """One charge.
-
-    `promise` is what was asked, about at most `contributions` records of a person by the relation
-    `neighbors`; `charged` what it cost in the ledger's kind and unit, `conversion` by which
-    implications, `spent` the running total with it, `previous` and `hash` the chain.
-    `contributions` is None in entries written before they were kept: then it is about one record.
-    """
-
-    id: int
-    time: str
-    promise: dict[str, Any]
-    charged: Balance
-    conversion: str
-    spent: Balance
-    neighbors: Neighbors
-    contributions: int | None = None
-    plan_digest: str
-    note: str
-    previous: str
-    hash: str
-
-    def __repr__(self) -> str:
-        when = self.time[:16].replace("T", " ")
-        return f"<Entry {self.id}: {self.charged!r} for {self.note!r}, {when} UTC>"
-
-    @property
-    def unit(self) -> Unit:
-        """Which changes of the data the promise is about."""
-        return Unit.of(self.neighbors, self.contributions or UNSTATED)
-
-    @property
-    def head(self) -> Head:
-        """The ledger's head right after this charge: the anchor that a release carries."""
-        return Head(self.id, self.hash)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON; without "hash", in canonical form, it is the text that was hashed."""
-        return {**self._fields(), "hash": self.hash}
-
-    def _fields(self) -> dict[str, Any]:
-        stated = {} if self.contributions is None else {"contributions": self.contributions}
-        return {
-            **stated,
-            "id": self.id,
-            "time": self.time,
-            "promise": self.promise,
-            "kind": self.charged.kind,
-            "charged": [to_text(amount) for amount in self.charged.amounts],
-            "conversion": self.conversion,
-            "spent": [to_text(amount) for amount in self.spent.amounts],
-            "neighbors": self.neighbors.value,
-            "plan_digest": self.plan_digest,
-            "note": self.note,
-            "previous": self.previous,
-        }
-
-    def seal(self) -> Record:
-        """The record of this entry; its hash replaces whatever `hash` held."""
-        return Record.seal(self._fields())
-
-    @classmethod
-    def read(cls, record: Record) -> Entry:
-        """The entry that a record says, once its hash has been recomputed."""
-        fields = record.fields()
-        try:
-            from_dict(fields["promise"])
-            if not all(isinstance(fields[name], str) for name in TEXTS):
-                raise ValueError("not the texts of an entry")
-            kind = fields.pop("kind")
-            fields["charged"] = Balance(kind, _amounts(fields["charged"], kind))
-            fields["spent"] = Balance(kind, _amounts(fields["spent"], kind))
-            fields["neighbors"] = Neighbors(fields["neighbors"])
-            if "contributions" in fields:
-                _check.count("contributions", fields["contributions"])
-            return cls(**fields, hash=record.hash)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise ChainBroken(f"entry {record.id} is not a charge") from None
-
-
-def _amounts(texts: object, kind: str) -> tuple[Fraction, ...]:
-    if not isinstance(texts, list) or len(texts) != len(currency_kind(kind).numbers):
-        raise ValueError("not the amounts of this kind")
-    return tuple(from_text(text) for text in texts)
+def stated(**fields: Any) -> dict[str, Any]:
+    """The fields that have something to say."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def now() -> str:

@@ -63,10 +63,14 @@ def locate(path: str | os.PathLike[str]) -> Path:
 
 
 def create(path: Path, genesis: Record) -> None:
-    """Make the file with its first record; an existing file is never touched."""
+    """Make the file with its first record, for its owner alone; an existing one is left alone.
+
+    It says what was asked about the data, when and by whom. Who shares an account grants the rights
+    on it to a group; SQLite gives its journal the rights of the file.
+    """
     with _GATE:
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             raise InvalidInput(f"{path} exists already; a ledger is never overwritten.") from None
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 from muhat.privacy.promise import KINDS, Privacy, why_not
 
@@ -48,11 +49,17 @@ def charged_in(promise: Privacy, currency: str) -> tuple[tuple[Fraction, ...], s
             f"{promise.describe()} cannot be charged to a ledger of {account}: "
             f"{why_not(promise.kind, promise.kind)}."
         )
-    own = type(promise).__name__
-    takers = [each.__name__ for each in KINDS.values() if promise.kind in (each.kind, *each.rules)]
+    others = [KINDS[kind] for kind in KINDS if kind in taker.rules and kind != taker.kind]
+    taken = [taker, *others]
     raise InvalidInput(
-        f"A promise of {own} cannot be charged to a ledger whose budget is {taker.__name__}; "
-        f"a ledger with a budget of {' or '.join(takers)} takes it."
+        f"A promise of {type(promise).__name__} cannot be charged to a ledger whose budget is "
+        f"{taker.__name__}; ask for ",
+        Parameter(
+            "privacy",
+            " or ".join(f"mh.{each.__name__}" for each in taken),
+            " or ".join(map(_flags_of, taken)),
+        ),
+        ", which it takes.",
     )
 
 
@@ -71,8 +78,12 @@ def from_flags(given: Mapping[str, float | None]) -> Privacy:
     for kind in KINDS.values():
         if set(kind.flags) == set(numbers):
             return kind(**numbers)
-    ways = [" with ".join(f"--{name}" for name in kind.flags) for kind in KINDS.values()]
+    ways = [_flags_of(kind) for kind in KINDS.values()]
     raise InvalidInput(f"give exactly one of {_listed(ways, 'and')}.")
+
+
+def _flags_of(kind: type[Privacy]) -> str:
+    return " with ".join(f"--{name}" for name in kind.flags)
 
 
 def _listed(texts: list[str], word: str) -> str:
