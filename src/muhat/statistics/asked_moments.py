@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from muhat import _check
 from muhat._plain import Key
-from muhat._words import Parameter
+from muhat._words import Parameter, given
 from muhat.errors import InvalidInput
 from muhat.statistics.asked_base import (
     COMMON,
@@ -91,8 +91,10 @@ class OfColumn(Asked, keys=("column", Key("per", optional=True), *COMMON)):
         if self.per and schema.unit is None:
             with self._said("per"):
                 raise InvalidInput(
-                    'per="unit" needs a schema that says whose row it is: unit="person", say, and '
-                    "max_rows."
+                    given("per", "unit"),
+                    " needs a schema that says whose row it is: ",
+                    given("unit", "person"),
+                    ", say, and max_rows.",
                 )
 
 
