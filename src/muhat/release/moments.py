@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from muhat.noise.laws import INDEPENDENT
 from muhat.release.population import Moments
 
 Term = tuple[str, ...]
-LawName = Literal["normal", "laplace", "none"]
 
 COUNT: Term = ()
 """The number of records."""
@@ -40,7 +39,7 @@ class NoisyTable(Plain):
 
     values: Floats
     scale: float
-    law: LawName
+    law: str
 
     def __post_init__(self) -> None:
         if self.values.ndim != 1 or not np.isfinite(self.values).all():
@@ -104,7 +103,7 @@ class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
         return len(self.tables[COUNT].values)
 
     @property
-    def law(self) -> LawName:
+    def law(self) -> str:
         """That of the noise; "none" if no table has any."""
         laws = {one.law for one in self.listed} - {"none"}
         return laws.pop() if laws else "none"

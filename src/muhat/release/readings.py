@@ -29,8 +29,9 @@ Ends = tuple[Floats, Floats]
 class Line:
     """One number of every group: shift + unit·θ, or shift + unit·√θ if it is `rooted`.
 
-    `limits` hold every θ that can be. `guaranteed`, for a chance of a miss, is what sampling may
-    add for every number of records and every distribution.
+    `limits` hold every θ that can be; the value is moved there, unless it is to be `unbiased`.
+    `guaranteed`, for a chance of a miss, is what sampling may add for every number of records and
+    every distribution.
     """
 
     quotient: Quotient
@@ -40,11 +41,13 @@ class Line:
     shift: float = 0.0
     unit: float = 1.0
     rooted: bool = False
+    unbiased: bool = False
     guaranteed: Callable[[float], Floats] | None = None
 
     @property
     def _theta(self) -> Floats:
-        return np.clip(self.quotient.value, *self.limits)
+        value = self.quotient.value
+        return value if self.unbiased else np.clip(value, *self.limits)
 
     @property
     def value(self) -> Floats:
@@ -88,7 +91,8 @@ class Line:
 def count_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
     """The number of records."""
     number = Form.of(moments, COUNT)
-    return (Line(Quotient.of(moments, number, _one(moments)), (0.0, math.inf), None),)
+    quotient = Quotient.of(moments, number, _one(moments))
+    return (Line(quotient, (0.0, math.inf), None, unbiased=True),)
 
 
 def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:

@@ -124,8 +124,13 @@ class Release:
     attributes = Delegated[Any]("The names of the histogram's axes.")
     variances = Delegated[Any]("The variance of every answer's noise.")
     marginal = Delegated[Callable[..., Floats]]("The table of one marginal.")
-    by = Delegated[str]("The column of the groups.")
-    groups = Delegated[tuple[str | int | float | bool, ...]]("The groups.")
+    by = Delegated[str | tuple[str, ...]](
+        "The column of the groups; for statistics of a set a tuple of columns."
+    )
+    groups = Delegated[tuple[Hashable, ...]]("The groups.")
+    labels = Delegated[tuple[tuple[str | int | float | bool, ...], ...]]("Those of each column.")
+    outputs = Delegated[tuple[str, ...]]("What the numbers of a group are called.")
+    moments = Delegated[Any]("The noisy counts, sums, squares and products behind a statistic.")
     too_few = Delegated[NDArray[np.bool_]]("Where a group has too few values for a mean.")
     has_population = Delegated[bool]("Whether groups have intervals for their populations.")
 
@@ -178,7 +183,7 @@ class Release:
         named = dict[Hashable, Answer](zip(self.names, self.answers, strict=False))
         return named if len(self.answers) > 1 else {**self.answers[0].parts(), **named}
 
-    def __getitem__(self, name: str | int | float | bool) -> Release:
+    def __getitem__(self, name: Hashable) -> Release:
         parts = self._parts()
         if isinstance(name, Hashable) and name in parts:
             return replace(self, answers=(parts[name],), names=())
@@ -189,7 +194,7 @@ class Release:
         parts = self._parts()
         if not parts:
             raise TypeError(f"{self._called} has no groups to go through")
-        return ((name, self[name]) for name in parts)  # type: ignore[index]
+        return ((name, self[name]) for name in parts)
 
     @property
     def releases(self) -> tuple[Release, ...]:

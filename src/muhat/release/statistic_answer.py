@@ -144,7 +144,11 @@ class StatisticAnswer(Answer):
         if fewest is None:
             return np.zeros(self.moments.groups, bool)
         least = np.maximum(FEWEST_DEVIATIONS * self.recorded_error, fewest + len(self.columns))
-        return np.asarray(self.recorded < least)
+        few = np.asarray(self.recorded < least)
+        if self.kind == "weighted mean":
+            weights = self.lines[0].quotient
+            few |= weights.bottom < FEWEST_DEVIATIONS * self.moments.error(weights.bottom_slopes)
+        return few
 
     @property
     def value(self) -> Floats:

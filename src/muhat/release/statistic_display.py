@@ -72,12 +72,17 @@ def statistic_notes(answer: StatisticAnswer) -> list[str]:
     """What the intervals are about and rest on, and what is not printed."""
     kind, several = answer.kind, len(answer.columns) > 1
     lines = []
+    if answer.by:
+        lines.append(
+            f"A record whose {' or '.join(answer.by)} is missing or not declared is in no group."
+        )
     if answer.missing == "drop" and answer.columns:
         lacking = "any of its columns" if several else f"its {answer.columns[0]}"
         lines.append(f"A record that lacks {lacking} is left out.")
     if answer.has_population:
+        what = "the coefficients" if kind == "regression" else f"the {kind}"
         line = (
-            f"The first interval is for the {kind} of these records, clipped to their bounds: "
+            f"The first interval is for {what} of these records, clipped to their bounds: "
             "noise alone. The second is for the population that they are independent draws of, "
             "clipped too."
         )
