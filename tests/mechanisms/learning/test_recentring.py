@@ -16,7 +16,7 @@ import pytest
 import muhat as mh
 from keyed_entropy import drawn_once
 from muhat.data import open_source
-from muhat.mechanisms.learning import line_interval
+from muhat.mechanisms.learning import line_ends
 from muhat.mechanisms.learning.last_radius import ASIDE_PLACES, EDGES, MOST_AGAIN, steps_of
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.recentring import Recentring, recentred_mean
@@ -600,8 +600,8 @@ def test_many_neighbours_with_an_extreme_record_take_the_same_paths(
     monkeypatch.setattr(type(LAWS["normal"]), "sample", Drawn())
     # A search is the same whenever its cells and its share are: made once, checked once.
     monkeypatch.setattr(Schedule, "finder", functools.lru_cache(Schedule.finder))
-    cached = functools.lru_cache(line_interval.prefix_recipe)
-    monkeypatch.setattr(line_interval, "prefix_recipe", cached)
+    cached = functools.lru_cache(line_ends.prefix_recipe)
+    monkeypatch.setattr(line_ends, "prefix_recipe", cached)
     distance, allowed = flow_distance(10_000, -1e300)
     assert distance <= allowed
 

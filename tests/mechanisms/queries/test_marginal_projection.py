@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from agreeing import disagreement
 
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries import marginal_projection as projection
-from muhat.mechanisms.queries.marginal_projection import disagreement, project_marginals
+from muhat.mechanisms.queries.marginal_projection import project_marginals
 from muhat.mechanisms.queries.nonnegative import project_answers
 from muhat.workloads import identity, marginals, prefix, ranges, stack
 from muhat.workloads.residuals import factorize_marginals

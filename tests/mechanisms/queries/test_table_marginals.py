@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from agreeing import disagreement
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.queries.marginal_projection import disagreement
 from muhat.mechanisms.queries.residual_fit import fit_residuals
 from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.table_marginals import TableMarginals

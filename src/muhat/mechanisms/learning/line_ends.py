@@ -12,7 +12,9 @@ once, by the best strategy for prefix sums, and everything else is read off that
              the losses may be off by
 
 The ends need not be as far from c as each other, so a long tail on one side costs no noise on the
-other. Proof: docs/proofs/unbounded.md.
+other. The curve, and how many records lie to the left and to the right of the interval, rest on
+one pass: how many lie between neighbouring public edges. Records that are not there lie at the
+centre. Proof: docs/proofs/unbounded.md.
 """
 
 from __future__ import annotations
@@ -23,15 +25,20 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat._arrays import Floats
+from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
 from muhat.mechanisms.learning.sharing import Sharing
+from muhat.mechanisms.learning.steps import Step, Steps
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
-from muhat.noise.laws import INDEPENDENT
+from muhat.noise.laws import INDEPENDENT, LAWS
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.prefix import Prefix
+
+Counts = NDArray[np.int64]
 
 CURVE_SHARE = Fraction(1, 5)
 """Of the curve: for long tails on one side more would be better, for normal records less."""
@@ -163,3 +170,78 @@ def tails(up_to: Floats, offsets: Floats, total: int, scale: float) -> tuple[Lin
     one, two = one.followed(ALIKE, two.last), two.followed(ALIKE, one.last)
     one, two = (each.followed(LIKELY, min(each.last + 1, middle)) for each in (one, two))
     return one, two
+
+
+@dataclass(frozen=True, eq=False)
+class LineEdges:
+    """Public edges around a centre, in weighted units: `offsets`, of shape (m,), on each side."""
+
+    center: float
+    offsets: Floats
+    weight: float
+
+    @classmethod
+    def around(cls, center: float, radius: float, sharing: Sharing) -> LineEdges:
+        """The edges for records of which most lie within a radius."""
+        weight = float(sharing.weights[0])
+        return cls(center, offsets_around(radius, sharing.largest_radius), weight)
+
+    @property
+    def cells(self) -> int:
+        """One more than there are edges, of which the centre is one."""
+        return 2 * len(self.offsets) + 2
+
+    def counts(self, steps: Steps) -> Counts:
+        """How many records lie in each cell, of shape (cells,).
+
+        Those that are left out are counted in the cell below the centre. The distance from a point
+        on the left of all edges says where a record lies.
+        """
+        reach = 2 * steps.sharing.largest_radius
+        edges = np.concatenate([-self.offsets[::-1], [0.0], self.offsets, [reach]]) + reach
+        counts = steps.counts(np.array([self.center - reach / self.weight]), edges)
+        counts[len(self.offsets)] += steps.sharing.n - counts.sum()
+        return counts
+
+    def at(self, offset: float, magnitude: float) -> float:
+        """The place of a signed offset, no farther than the magnitude."""
+        return float(np.clip(self.center + offset / self.weight, -magnitude, magnitude))
+
+
+@dataclass(frozen=True)
+class LineInterval:
+    """The ends between which records are clipped, and how many lie outside of them."""
+
+    lower: float
+    upper: float
+    outside: OutsideCount
+
+
+def line_interval(steps: Steps, center: float, radius: float, outside: Fraction) -> LineInterval:
+    """Find an interval by a curve of counts, then count who is outside for a share of their own."""
+    sharing = steps.sharing
+    line = LineEdges.around(center, radius, sharing)
+    steps.transcript.charge(CURVE_SHARE + outside)
+    counts = line.counts(steps)
+    recipe = prefix_recipe(sharing, line.cells, CURVE_SHARE)
+    up_to = recipe.run({(0,): counts}, sharing.n)[:-1]
+    left, right = tails(up_to, line.offsets, sharing.n, float(recipe.query.scales.max()))
+    mean_share = 1 - steps.spent - CURVE_SHARE - outside
+    first, second = best_ends(left, right, 1 / sharing.step_strength(float(mean_share)))
+    lower, upper = -float(left.offsets[first]), float(right.offsets[second])
+    steps.transcript.steps.append(Step("curve", CURVE_SHARE, (upper - lower) / 2))
+    before, after = len(line.offsets) + 1 - first, len(line.offsets) + 1 + second
+    split = np.array([counts[:before].sum(), counts[before:after].sum(), counts[after:].sum()])
+    found = count_sides(sharing, split, outside)
+    steps.transcript.steps.append(Step("outside", outside, (upper - lower) / 2))
+    ends = [line.at(each, sharing.magnitude) for each in (lower, upper)]
+    return LineInterval(ends[0], ends[1], found)
+
+
+def count_sides(sharing: Sharing, split: Counts, share: Fraction) -> OutsideCount:
+    """Noisy numbers of the records below, inside and above an interval, of shape (3,), n public."""
+    recipe = prefix_recipe(sharing, len(split), share)
+    below, up_to, _ = recipe.run({(0,): split}, sharing.n)
+    scale, _ = recipe.total_noise(np.array([1.0, -1.0, 0.0]))
+    sides = Sides(float(below), float(sharing.n - up_to), float(recipe.query.scales.max()))
+    return OutsideCount(sides.left + sides.right, LAWS["normal"], scale, sides)

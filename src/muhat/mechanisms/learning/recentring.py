@@ -14,7 +14,7 @@ g ∈ [0, 1] shrinks V as James and Stein do: towards 1 if records beyond r pull
 towards 0 if V is hardly more than its noise. Intervals are about the sum with V itself, whose noise
 is known. If the centre has moved, and under pure privacy, there
 is no V, and the last ball is (c, t). On a line, with normal noise, a curve of counts around (c, r)
-shows two ends instead of t, and the records between them are averaged (`line_interval.py`).
+shows two ends instead of t, and the records between them are averaged (`line_ends.py`).
 
 Every step is private by itself, given the outputs of the steps before it: a quantile rests on
 counts of sensitivity 1, a mean is that of a public ball by then. The steps' shares of the promise
@@ -39,8 +39,7 @@ from muhat._plain import Plain
 from muhat.domains import Ball, Domain
 from muhat.mechanisms.learning.last_radius import EDGES, Places
 from muhat.mechanisms.learning.learning import Learnt
-from muhat.mechanisms.learning.line_ends import CURVE_SHARE, prefix_recipe
-from muhat.mechanisms.learning.line_interval import LineEdges, line_interval
+from muhat.mechanisms.learning.line_ends import CURVE_SHARE, LineEdges, line_interval, prefix_recipe
 from muhat.mechanisms.learning.outside_count import OutsideCount, count_outside
 from muhat.mechanisms.learning.ratio_mean import Shell, ratio_mean
 from muhat.mechanisms.learning.recentring_schedule import (

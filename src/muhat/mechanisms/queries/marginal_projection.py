@@ -20,7 +20,6 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.mechanisms.queries.nonnegative import checked, project_answers
 from muhat.workloads.base import Workload
-from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
 from muhat.workloads.residuals import weighted_tables
 
@@ -46,7 +45,7 @@ def project_marginals(
     the tables are those of a histogram x̂ ≥ 0, exactly. Beyond that they have the same total, no
     cell is negative, and what they share agrees up to the cells that were below 0 when the
     iteration ended, and were cut. It ends when a step moves no cell by more than `tolerance`
-    deviations, or after `iterations` steps (see `disagreement`).
+    deviations, or after `iterations` steps.
 
     >>> from muhat.workloads import marginals
     >>> W = marginals((2, 2), order=1)
@@ -90,17 +89,6 @@ def project_marginals(
         raised = [table + lift for table, lift in zip(given, lifts, strict=True)]
         tables = family.agreeing(raised, weights, total)
     return rows.answers(_cut(tables, total))
-
-
-def disagreement(workload: Workload, answers: ArrayLike) -> float:
-    """The largest difference, in records, between what two tables say about the same cell."""
-    rows = _Rows(workload)
-    seen: dict[Axes, tuple[Floats, Floats]] = {}
-    for axes, table in zip(rows.family.sets, rows.tables(np.asarray(answers)), strict=True):
-        for subset, margin in rows.family.margins(axes, table).items():
-            low, high = seen.get(subset, (margin, margin))
-            seen[subset] = np.minimum(low, margin), np.maximum(high, margin)
-    return max(float((high - low).max()) for low, high in seen.values())
 
 
 class _Rows:

@@ -13,11 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from muhat._arrays import Floats
+from muhat.domains.blocks import Block
+from muhat.domains.integers import SumLattice, TableLattice
 from muhat.domains.lattice import Lattice, ProductLattice
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.integer_query import IntegerQuery
+from muhat.mechanisms.sums.integer_query import IntegerQuery, fit
 from muhat.mechanisms.sums.sum_query import SumQuery
-from muhat.mechanisms.sums.table_query import TableQuery
+from muhat.mechanisms.sums.table_query import TableQuery, fit_table
+from muhat.noise.law import ScaleFamily
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 
 PartQuery = IntegerQuery | TableQuery
@@ -85,3 +92,26 @@ def length_up(moved: Sequence[Fraction]) -> Fraction:
     """The root of the sum of squares, rounded up."""
     scaled = math.ceil(sum(each**2 for each in moved) * (1 << 128))
     return Fraction(math.isqrt(scaled) + 1, 1 << 64)
+
+
+def block_query(
+    block: Block, law: ScaleFamily, protection: Protection, share: Fraction
+) -> PartQuery:
+    """The integer answer that takes a share of the squared sensitivity."""
+    if block.table is not None:
+        assert isinstance(block.lattice, TableLattice)
+        return fit_table(block.lattice, block.table, law, protection, share)
+    assert isinstance(block.lattice, SumLattice)
+    steps = [float(step) for step in block.lattice.steps]
+    proportions = [step / float(axis) for step, axis in zip(steps, block.axes, strict=False)]
+    return fit(block.lattice, proportions, law, protection, share, from_zero=block.from_zero)
+
+
+def noise_scales(block: Block, query: PartQuery) -> Floats:
+    """The scale of the query's noise on each coordinate of the domain, up to 2^54."""
+    rows = np.array([float(unit) for unit in query.units()])
+    if block.transform is None:
+        return rows
+    if block.transform.ndim == 1:
+        return np.asarray(rows * block.transform)
+    return np.asarray(np.linalg.norm(block.transform * rows, axis=1))

@@ -13,8 +13,7 @@ from muhat.domains import Domain
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids.result import norm
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block import block_query, noise_scales
-from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery, block_query, noise_scales
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.integer_query import fit
 from muhat.mechanisms.sums.recipe import Recipe

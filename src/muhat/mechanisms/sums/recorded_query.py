@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.block import block_query
-from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery, length_up
+from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery, block_query, length_up
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.integer_query import TOO_STRONG, IntegerQuery
 from muhat.mechanisms.sums.recipe import Recipe

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muhat.records.powers import power
+from muhat.records.norms import power
 
 EXPONENTS = [1.0, 1.0000001, 1.1, 4 / 3, 1.5, 2, 2.5, 3, 16, 16.5, 17, 33.3, 1e4, 1 / 3, 0.01]
 
