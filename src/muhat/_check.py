@@ -46,6 +46,14 @@ def probability(name: Name, value: object) -> float:
     return number
 
 
+def fraction(name: Name, value: object) -> float:
+    """A float from 0 to 1, both allowed, or InvalidInput."""
+    number = real(name, value)
+    if not 0 <= number <= 1:
+        raise InvalidInput("must lie between 0 and 1", parameter=name, value=f"{number:g}")
+    return number
+
+
 def count(name: Name, value: object, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
     """A whole number between `least` and `most`, or InvalidInput."""
     try:

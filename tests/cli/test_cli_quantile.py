@@ -43,6 +43,12 @@ def test_json_has_the_documented_keys(salaries, documented_keys):
     assert abs(fields["value"][0] - 50_000) < 20_000
 
 
+def test_the_least_and_the_greatest_can_be_asked_for(salaries):
+    result = run(salaries, "--columns", "salary", "--q", "0,1", *BOUNDS, "--rho", "0.1")
+    assert result.exit_code == 0
+    assert "cannot be told from" in result.output
+
+
 def test_several_quantiles_of_several_columns(salaries):
     done = run(
         *(salaries, "--columns", "salary,age", "--q", "0.25,0.75", "--resolution", "1,1"),

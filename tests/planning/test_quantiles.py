@@ -211,6 +211,43 @@ def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
     assert (careless / 400 < allowed).all()
 
 
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.kind)
+@pytest.mark.parametrize("n", [20_000, None])
+@pytest.mark.parametrize("missing", ["drop", "none"])
+def test_the_least_and_the_greatest_lie_within_their_rank_error(promise, n, missing):
+    """Each fails with probability 1e-9; the values are 10,000 … 29,999, and the bounds 0 and 1e5."""
+    release = median(VALUES + 10_000, [0, 0.5, 1], n=n, privacy=promise, missing=missing)
+    error = int(release.rank_error(SURE)[0, 0])
+    least, middle, greatest = release.value[:, 0]
+    assert 0 <= least <= 10_000 + error
+    assert abs(middle - 19_999) <= error
+    assert 29_999 - error <= greatest <= 1e5
+    lower, upper = release.interval(SURE)
+    assert (lower[:, 0] <= [10_000, 19_999, 29_999]).all()
+    assert (upper[:, 0] >= [10_000, 19_999, 29_999]).all()
+
+
+@pytest.mark.parametrize("n", [5_000, None])
+def test_equal_records_are_the_least_and_the_greatest_of_themselves(n):
+    """Half the records and more lie beyond the noise, but not beyond the bounds."""
+    release = median(np.full(5_000, 0), [0, 1], upper=100, resolution=1, n=n)
+    assert release.value[0, 0] == 0
+    release = median(np.full(5_000, 100), [0, 1], upper=100, resolution=1, n=n)
+    assert release.value[1, 0] == 100
+
+
+def test_ends_say_what_noise_cannot_tell():
+    for q in (0, 1, [0.5, 1]):
+        assert "cannot be told from" in repr(median(q=q))
+        assert (
+            "cannot be told from"
+            in mh.plan_quantile(q, lower=0, upper=1, n=10, privacy=mh.ZCDP(rho=0.1)).describe()
+        )
+    assert "cannot be told from" not in repr(median())
+    release = median(q=[0, 1], n=None)
+    assert mh.Release.from_json(release.to_json()).to_json() == release.to_json()
+
+
 def test_a_single_record_is_enough_to_ask():
     assert 0 <= float(median(np.array([3.0]))) <= 1e5
     assert 0 <= float(median(np.zeros(0), n=None)) <= 1e5
@@ -283,13 +320,12 @@ def test_a_change_of_length_after_counting_is_noticed(monkeypatch):
 @pytest.mark.parametrize(
     "bad",
     [
-        {"q": 0},
-        {"q": 1},
+        {"q": 1.1},
         {"q": -0.1},
         {"q": float("nan")},
         {"q": []},
         {"q": "half"},
-        {"q": [0.5, 1.0]},
+        {"q": [0.5, 1.0001]},
         {"q": np.full((2, 2), 0.5)},
         {"lower": 1e5},
         {"lower": 1e6},

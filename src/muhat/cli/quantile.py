@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     default="0.5",
     show_default=True,
     metavar="Q,…",
-    help="The quantile, between 0 and 1; several share the promise evenly.",
+    help="The quantile: 0 the least, 0.5 the median, 1 the greatest; several share the promise "
+    "evenly.",
 )
 @click.option("--lower", required=True, metavar="LOW,…", help="A public bound for each column.")
 @click.option("--upper", required=True, metavar="HIGH,…", help="A public bound for each column.")

@@ -30,12 +30,16 @@ _SPARSE = 4
 
 @dataclass(frozen=True)
 class Window:
-    """Blocks of 2^block_bits cells of a column, from cell `first` on, `blocks` of them."""
+    """Blocks of 2^block_bits cells of a column, from cell `first` on, `blocks` of them.
+
+    `group` says whose records are counted, where they lie in groups.
+    """
 
     column: int
     first: int
     block_bits: int
     blocks: int
+    group: int = 0
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.run import counted_terms
 from muhat.planning.terms import Terms
 from muhat.privacy import as_typed
-from muhat.release.quantile_answer import MISSING, QuantileAnswer
+from muhat.release.quantile_answer import MISSING, QuantileAnswer, end_notes
 from muhat.release.quantile_grids import words
 from muhat.statistics.quantiles import Quantiles
 
@@ -114,7 +114,8 @@ class QuantileSearch(Mechanism):
         """What the errors mean."""
         return [
             "The rank error counts records: each value will lie between records that far from its "
-            "quantile, whatever the data are."
+            "quantile, whatever the data are.",
+            *end_notes(self.fractions),
         ]
 
     def figure(self) -> Figure:

@@ -34,9 +34,10 @@ def quantile(
 ) -> Release:
     """Private quantiles of a file, a dataframe or an array, by a noisy binary search.
 
-    `q` is a quantile strictly between 0 and 1, or a list of them; `lower` and `upper` are public
-    bounds, one number for one column and a list for several. All columns and quantiles share the
-    promise evenly. The quantile q of n values is the value of the rank ⌈q·n⌉.
+    `q` is a quantile between 0 and 1, or a list of them; `lower` and `upper` are public bounds, one
+    number for one column and a list for several. All columns and quantiles share the promise
+    evenly. The quantile q of n values is the value of the rank ⌈q·n⌉; 0 is the least of them and 1
+    the greatest, which noise in ranks cannot tell from the few next to them.
 
     A missing or non-finite value is left out ("drop"): the quantile is that of the recorded values
     of each column, whose number is released with noise. missing="none" declares, as a public fact,

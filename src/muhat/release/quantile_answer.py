@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -33,6 +33,12 @@ NOTE = (
     "The rank error counts records: the value lies between records that far from the quantile. "
     "Intervals are for the quantiles of these records, clipped to the bounds: they cover noise "
     "alone, not the choice of a sample."
+)
+
+ENDS_NOTE = (
+    "The least record (q = 0) and the greatest (q = 1) cannot be told from those whose ranks are "
+    "within the rank error, nor from the bound beyond them: the value may lie beyond all records, "
+    "and intervals reach to that bound."
 )
 
 TOO_FEW = "too few values"
@@ -113,7 +119,7 @@ class QuantileAnswer(Answer):
     def rank_error(
         self, confidence: float = 0.95, *, simultaneous: bool = False
     ) -> NDArray[np.int64]:
-        """τ: each value lies between the values of the ranks m − τ and m + τ, m = ⌈q·n⌉.
+        """τ: each value lies between the values of the ranks m − τ and m + τ, m = max(1, ⌈q·n⌉).
 
         The values are those clipped to the bounds and rounded to the grid; ranks below 1 stand
         for the lower bound and ranks above n for the upper one. The errors of one column hold
@@ -238,7 +244,7 @@ class QuantileAnswer(Answer):
         """What became of missing values, how many there are, and what the errors mean."""
         rules = [] if self.missing is None else [MISSING[self.missing]]
         said = [f"{rule[0].upper()}{rule[1:]}." for rule in rules]
-        return [*said, *self._recorded_lines(), NOTE]
+        return [*said, *self._recorded_lines(), NOTE, *end_notes(self.fractions)]
 
     def _recorded_lines(self) -> list[str]:
         """The noisy number of recorded values of every column."""
@@ -302,6 +308,11 @@ class QuantileAnswer(Answer):
             else tuple(map(RecordedCount.from_dict, recorded["noise"])),
             **read_common(fields),
         )
+
+
+def end_notes(fractions: Sequence[float]) -> list[str]:
+    """What to know about the least and the greatest record, if they were asked for."""
+    return [ENDS_NOTE] * any(fraction in (0, 1) for fraction in fractions)
 
 
 def _found_to_dict(found: Found) -> dict[str, Any]:

@@ -46,12 +46,12 @@ class Quantiles:
 
 
 def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:
-    """One quantile or several, each strictly between 0 and 1."""
+    """One quantile or several, each from 0, the least, to 1, the greatest."""
     given = _listed("q", q)
     if not isinstance(given, tuple):
-        return _check.probability("q", given)
+        return _check.fraction("q", given)
     _check.count("the number of quantiles", len(given), most=MOST_QUANTILES)
-    return tuple(_check.probability("q", one) for one in given)
+    return tuple(_check.fraction("q", one) for one in given)
 
 
 def _grids(

@@ -102,9 +102,25 @@ def test_counts_beside_searches_use_the_promise_up_and_no_more(promise, n, contr
 
 def test_ranks_are_rounded_up_exactly():
     recipe = recipe_of(ZCDP(rho=0.1), n=10, fractions=(Fraction(1, 10),))
-    ranks = [recipe.rank(q) for q in (Fraction(1, 1000), Fraction("0.1"), HALF, Fraction("0.999"))]
-    assert ranks == [1, 1, 5, 10]
-    assert recipe_of(ZCDP(rho=0.1)).rank(HALF) is None
+    ranks = [recipe.rank(q) for q in map(Fraction, ("0", "0.001", "0.1", "0.5", "0.999", "1"))]
+    assert ranks == [1, 1, 1, 5, 10, 10]
+    secret = recipe_of(ZCDP(rho=0.1))
+    assert [secret.rank(q) for q in (Fraction(0), HALF, Fraction(1))] == [1, None, None]
+
+
+@pytest.mark.parametrize("promise", [ZCDP(rho=0.1), PureDP(epsilon=0.7)])
+@pytest.mark.parametrize("q", ["0", "0.0001", "0.3", "1"])
+def test_a_count_is_at_most_as_noisy_as_a_comparison(promise, q):
+    """It is free where that is enough, and has the share of one comparison where it is not."""
+    options = {"n": 1000, "fractions": (Fraction(q),), "grids": GRIDS[:1], "intervals": True}
+    recipe = recipe_of(promise, recorded=True, **options)
+    ((search,),), (count,) = recipe.searches, recipe.counts
+    assert count.scale <= search.scale * (1 + 1e-9)
+    free = recipe_of(promise, **options).searches[0][0].scale
+    questions = search.questions
+    more = (questions + 1) / questions
+    factor = 1 if q == "0.3" else math.sqrt(more) if recipe.law.name == "normal" else more
+    assert search.scale == pytest.approx(free * factor, rel=1e-9)
 
 
 @pytest.mark.parametrize("table_cells", [1 << 22, 1 << 7, 4])
@@ -113,7 +129,7 @@ def test_many_passes_find_what_one_pass_finds(monkeypatch, table_cells):
     monkeypatch.setattr(quantile, "TABLE_CELLS", table_cells)
     rng = np.random.default_rng(0)
     data = np.column_stack([rng.integers(0, 1001, 777), rng.integers(0, 5, 777) / 4])
-    fractions = tuple(Fraction(one) for one in ("0.001", "0.25", "0.5", "0.9", "0.999"))
+    fractions = tuple(Fraction(one) for one in ("0", "0.001", "0.25", "0.5", "0.9", "0.999", "1"))
     source, passes = open_source(data), []
 
     def count(windows):
@@ -127,7 +143,7 @@ def test_many_passes_find_what_one_pass_finds(monkeypatch, table_cells):
         )
         for q, row in zip(fractions, recipe.run(count).found, strict=True):
             for column, (grid, found) in enumerate(zip(GRIDS, row, strict=True)):
-                exact = np.sort(data[:, column])[math.ceil(q * 777) - 1]
+                exact = np.sort(data[:, column])[max(math.ceil(q * 777), 1) - 1]
                 assert grid.value(found.cell) == exact
     assert (len(passes) == 4) == (table_cells == 1 << 22)
 

@@ -2,7 +2,11 @@
 
 J searches share the promise evenly: μ²/J each under normal noise, ε/J each under Laplace noise.
 Where missing values are left out, ranks are fractions of the recorded values, whose number is
-released with noise, one count a column (`recorded_count.py`).
+released with noise, one count a column (`recorded_count.py`). The ends 0 and 1 are the ranks 1 from
+below and from above, and need no number of records at all.
+With groups there are such searches and counts for each of them, on its own records. Each has the
+whole promise, as far as one person cannot move two groups: that is decided by q, and a median is as
+exact in a group as without.
 One pass over the data gives the exact counts for all rounds of all searches; grids too fine for
 one table are searched in two or three passes, each within the cells that the last one left.
 Proof: docs/proofs/quantiles.md.
@@ -19,12 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat import _check
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.quantiles.recorded_count import RecordedCount, count_beside, spent_beside
+from muhat.mechanisms.quantiles.recorded_count import (
+    RecordedCount,
+    count_beside,
+    room_beside,
+    spent_beside,
+)
 from muhat.mechanisms.quantiles.search_walk import Comparison, Tally, Walk
 from muhat.noise.kinds import Strength
 from muhat.noise.law import IndependentFamily
@@ -34,11 +43,16 @@ from muhat.privacy import Neighbors
 TABLE_CELLS = 1 << 22
 """The cells that are counted in one pass, over all searches."""
 
+ENDS = (0, 1)
+"""The fractions whose ranks are known: the least record and the greatest."""
+
 HALVINGS_A_QUESTION = 5
 """A question for the ends of an interval for so many halvings. They widen the noise by a tenth,
 and make most intervals several times shorter, whatever the halvings happened to ask about."""
 
 Counter = Callable[[Sequence[Window]], Sequence[WindowCounts]]
+Place = tuple[int, int]
+"""A group, and a column of it."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +87,25 @@ def rank_errors(
 
 
 @dataclass(frozen=True, eq=False)
-class QuantileRecipe(Plain):
+class QuantileRecipe(
+    Plain,
+    keys=(
+        "grids",
+        "fractions",
+        "n",
+        "law",
+        "protection",
+        "searches",
+        "counts",
+        Key("groups", optional=True),
+    ),
+):
     """Searches for the quantiles `fractions` of as many columns as there are grids.
 
     `n` is the public number of records, None if it is secret or not counted yet. `searches` has a
     row a fraction and a column a grid. `counts`, one a grid, release how many values are recorded;
-    without them every record has a value.
+    without them every record has a value. With `groups` every record lies in one of so many, or
+    in none, and all searches and counts are made in each.
     """
 
     grids: tuple[UniformGrid, ...]
@@ -88,6 +115,7 @@ class QuantileRecipe(Plain):
     protection: Protection
     searches: tuple[tuple[NoisySearch, ...], ...]
     counts: tuple[RecordedCount, ...] | None = None
+    groups: int | None = None
 
     @classmethod
     def of(
@@ -100,57 +128,77 @@ class QuantileRecipe(Plain):
         *,
         recorded: bool = False,
         intervals: bool = False,
+        groups: int | None = None,
     ) -> QuantileRecipe:
         """Searches that share the promise evenly.
 
-        With `recorded` values may be missing: ranks are those of the recorded ones. For short
+        With `recorded` values may be missing: ranks are those of the recorded ones, which are
+        counted. `groups` have a secret number of records each, and are counted, too. For short
         `intervals` every search asks one question more for five halvings.
         """
+        recorded = recorded or groups is not None
         column = Strength.of(protection.promise, law.kind).part(Fraction(1, len(grids)))
         secret = protection.neighbors is Neighbors.ADD_REMOVE
-        searches = []
-        for grid in grids:
+
+        def searches_for(grid: UniformGrid, of_column: Strength) -> list[NoisySearch]:
             rounds = (grid.cells - 1).bit_length()
             further = math.ceil(rounds / HALVINGS_A_QUESTION) if intervals else 0
-            questions = len(fractions) * (rounds + further)
-            share = Fraction(1, len(fractions))
-            if recorded and secret:
-                # The count has the share of one round.
-                share *= Fraction(questions, questions + 1)
-            searches.append(
-                [
+            found = []
+            for fraction in fractions:
+                share = Fraction(1, len(fractions))
+                if groups is not None and not secret:
+                    # What a record moves in two groups together, if that is more than in one.
+                    weight = max(fraction, 1 - fraction)
+                    share /= max(Fraction(1), 2 * weight ** int(law.sensitivity_norm))
+                known = fraction in ENDS or not (secret or recorded)
+                found.append(
                     NoisySearch(
                         grid.cells,
                         law,
-                        column.part(share).squared,
+                        of_column.part(share).squared,
                         protection.contributions,
-                        fraction if secret or recorded else None,
+                        None if known else fraction,
                         recorded and not secret,
                         further,
                     )
-                    for fraction in fractions
-                ]
-            )
-        counts = (
-            tuple(count_beside(each, column.squared) for each in searches) if recorded else None
-        )
+                )
+            return found
+
+        searches, counts = [], []
+        apart = groups is not None
+        for grid in grids:
+            each = searches_for(grid, column)
+            if recorded:
+                round_ = min(search.multiplier for search in each)
+                if room_beside(each, column.squared, groups=apart) < round_:
+                    # A count noisier than a round is of little use: it has the share of one more.
+                    questions = sum(search.questions for search in each)
+                    each = searches_for(grid, column.part(Fraction(questions, questions + 1)))
+                counts.append(count_beside(each, column.squared, groups=apart))
+            searches.append(each)
         rows = tuple(zip(*searches, strict=True))
-        return cls(tuple(grids), tuple(fractions), n, law, protection, rows, counts)
+        beside = tuple(counts) if recorded else None
+        return cls(tuple(grids), tuple(fractions), n, law, protection, rows, beside, groups)
 
     def __post_init__(self) -> None:
         public = self.protection.neighbors is Neighbors.SUBSTITUTE
         if self.n is not None and not public:
             raise InvalidInput("n is secret where records are added or removed.")
-        if any(not 0 < fraction < 1 for fraction in self.fractions):
-            raise InvalidInput("must lie strictly between 0 and 1", parameter="q")
-        everything = [search for row in self.searches for search in row]
-        for search in everything:
-            if search.contributions != self.protection.contributions or search.law != self.law:
-                raise AssertionError("a search was made for another promise")
-            if search.replaced != (public and self.counts is not None):
-                raise AssertionError("a search was made for other neighbours")
-            if (search.quantile is None) != (public and self.counts is None):
-                raise AssertionError("a secret number of records must not decide a rank")
+        if any(not 0 <= fraction <= 1 for fraction in self.fractions):
+            raise InvalidInput("must lie between 0 and 1", parameter="q")
+        if self.groups is not None:
+            _check.count("the number of groups", self.groups)
+            if self.counts is None:
+                raise AssertionError("groups are counted, since how large they are is secret")
+        for fraction, row in zip(self.fractions, self.searches, strict=True):
+            known = fraction in ENDS or (public and self.counts is None)
+            for search in row:
+                if search.contributions != self.protection.contributions or search.law != self.law:
+                    raise AssertionError("a search was made for another promise")
+                if search.replaced != (public and self.counts is not None):
+                    raise AssertionError("a search was made for other neighbours")
+                if search.quantile != (None if known else fraction):
+                    raise AssertionError("a secret number of records must not decide a rank")
         if any(count.law != self.law for count in self.counts or ()):
             raise AssertionError("a count has noise of another law than the searches beside it")
         if not self._spent.keeps(self.protection.promise):
@@ -163,49 +211,68 @@ class QuantileRecipe(Plain):
         if self.counts is None:
             each = [kind.together([one.strength_squared for one in column]) for column in columns]
             return kind.together([column.squared for column in each])
-        return kind.together(list(map(spent_beside, columns, self.counts)))
+        groups = self.groups is not None
+        pairs = zip(columns, self.counts, strict=True)
+        return kind.together([spent_beside(*pair, groups=groups) for pair in pairs])
 
     def rank(self, fraction: Fraction) -> int | None:
-        """⌈q·n⌉, the rank of the quantile; None if it is secret."""
+        """max(1, ⌈q·n⌉), the rank of the quantile; None if it is secret."""
+        if fraction == 0:
+            return 1
         if self.n is None or self.counts is not None:
             return None
         return max(1, math.ceil(fraction * self.n))
 
+    def _start(self, fraction: Fraction, search: NoisySearch, total: int) -> Walk:
+        rank = self.rank(fraction)
+        return search.start(total, rank, above=0 if fraction == 1 and rank is None else None)
+
     def run(self, count: Counter) -> Answers:
         """Carry all searches out, and count; `count` is a pass over the data."""
-        bits = self._bits(len(self.grids))
-        whole = [
-            self._window(column, 0, search.rounds, bits)
-            for column, search in enumerate(self.searches[0])
-        ]
-        tables = count(whole)
-        tallies = [
-            Tally.of(0, window.block_bits, table.before, table.counts)
-            for window, table in zip(whole, tables, strict=True)
-        ]
-        walks: list[tuple[int, Walk]] = []
-        for fraction, row in zip(self.fractions, self.searches, strict=True):
-            for column, search in enumerate(row):
-                walk = search.start(tables[column].total, self.rank(fraction))
-                walk.follow(tallies[column], min(bits, search.rounds))
-                walks.append((column, walk))
-        while under_way := [(column, walk) for column, walk in walks if walk.rounds_left]:
-            self._further(under_way, count)
-        found = [Found(walk.cell, walk.comparisons) for _, walk in walks]
-        width = len(self.grids)
-        starts = range(0, len(found), width)
-        rows = tuple(tuple(found[start : start + width]) for start in starts)
-        if self.counts is None:
-            return Answers(rows, None)
-        pairs = zip(self.counts, tables, strict=True)
-        return Answers(rows, tuple(one.release(table.total) for one, table in pairs))
+        (answers,) = self.run_groups(count)
+        return answers
 
-    def _further(self, walks: Sequence[tuple[int, Walk]], count: Counter) -> None:
+    def run_groups(self, count: Counter) -> tuple[Answers, ...]:
+        """Carry the searches of all groups out together, so that they share passes."""
+        places = [
+            (group, column)
+            for group in range(self.groups or 1)
+            for column in range(len(self.grids))
+        ]
+        bits = self._bits(len(places))
+        whole = [
+            self._window(place, 0, self.searches[0][place[1]].rounds, bits) for place in places
+        ]
+        tables = dict(zip(places, count(whole), strict=True))
+        walks: list[tuple[Place, Walk]] = []
+        for group in range(self.groups or 1):
+            for fraction, row in zip(self.fractions, self.searches, strict=True):
+                for column, search in enumerate(row):
+                    walk = self._start(fraction, search, tables[group, column].total)
+                    walks.append(((group, column), walk))
+        tallies = {
+            place: Tally.of(0, window.block_bits, tables[place].before, tables[place].counts)
+            for place, window in zip(places, whole, strict=True)
+        }
+        for place, walk in walks:
+            walk.follow(tallies[place], min(bits, walk.rounds_left))
+        while under_way := [(place, walk) for place, walk in walks if walk.rounds_left]:
+            self._further(under_way, count)
+        found = iter([Found(walk.cell, walk.comparisons) for _, walk in walks])
+        answers = []
+        for group in range(self.groups or 1):
+            rows = tuple(tuple(next(found) for _ in row) for row in self.searches)
+            recorded = None
+            if self.counts is not None:
+                released = enumerate(self.counts)
+                recorded = tuple(one.release(tables[group, j].total) for j, one in released)
+            answers.append(Answers(rows, recorded))
+        return tuple(answers)
+
+    def _further(self, walks: Sequence[tuple[Place, Walk]], count: Counter) -> None:
         """One more pass, within the intervals that are left."""
         bits = self._bits(len(walks))
-        windows = [
-            self._window(column, walk.left, walk.rounds_left, bits) for column, walk in walks
-        ]
+        windows = [self._window(place, walk.left, walk.rounds_left, bits) for place, walk in walks]
         unique = list(dict.fromkeys(windows))
         tallies = {
             window: Tally.of(window.first, window.block_bits, table.before, table.counts)
@@ -219,9 +286,10 @@ class QuantileRecipe(Plain):
         """Rounds that one pass serves, so that all tables fit."""
         return max(1, (TABLE_CELLS // searches).bit_length() - 1)
 
-    def _window(self, column: int, left: int, rounds: int, bits: int) -> Window:
+    def _window(self, place: Place, left: int, rounds: int, bits: int) -> Window:
         """The interval of 2^rounds cells at `left` in 2^bits blocks, up to the last cell."""
+        group, column = place
         taken = min(bits, rounds)
         behind = rounds - taken
         blocks = (self.grids[column].cells - 1 - left >> behind) + 1
-        return Window(column, left, behind, min(1 << taken, max(blocks, 1)))
+        return Window(column, left, behind, min(1 << taken, max(blocks, 1)), group)

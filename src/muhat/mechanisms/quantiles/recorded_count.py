@@ -4,7 +4,11 @@ Let R be the number of records of which the column has a value. A round of a sea
 quantile q moves by at most S·w, w = max(q, 1 − q), if a record's value comes or goes, and by S if
 it changes. C·R moves by C in the first case and not at all in the second. So where records are
 replaced the count is free: it may have what the rounds leave of the promise when a value goes.
-Where records are added or removed it has a share like one more round.
+Where they leave less than a round has, and always if records are added or removed, it has a share
+like one more round.
+
+With `groups` a record may also leave one group and come to another, whose searches and count are
+then moved, too: a record that comes or goes does so twice.
 Proof: docs/proofs/quantiles.md.
 """
 
@@ -52,38 +56,61 @@ class RecordedCount(Plain, keys=("law", Key("multiplier", text=True))):
         return float(Fraction(self.multiplier * recorded + noise, self.multiplier))
 
 
-def count_beside(searches: Sequence[NoisySearch], strength_squared: Fraction) -> RecordedCount:
+def count_beside(
+    searches: Sequence[NoisySearch], strength_squared: Fraction, *, groups: bool = False
+) -> RecordedCount:
     """The most precise count that the searches of one column leave room for.
 
-    `strength_squared` is what the column has of the promise: μ², or ε².
+    `strength_squared` is what the column has of the promise: μ², or ε². With `groups` there are
+    such searches and such a count for each of several groups of records.
     """
+    return RecordedCount(searches[0].law, room_beside(searches, strength_squared, groups=groups))
+
+
+def room_beside(
+    searches: Sequence[NoisySearch], strength_squared: Fraction, *, groups: bool = False
+) -> int:
+    """The multiplier of that count; 0 if there is no room for any."""
     law, power = searches[0].law, _power(searches)
     whole = strength_squared * law.unit**2
     if power == 1:
         whole = Fraction(math.isqrt(math.floor(whole)))
     room = []
-    for gone, moved in _moves(searches):
-        left = max(math.floor(whole - moved), 0)
+    for times, gone, moved in _moves(searches, groups):
+        left = max(math.floor(whole / times - moved), 0)
         room.append((left if power == 1 else math.isqrt(left)) // gone)
-    return RecordedCount(law, min(room))
+    return min(room)
 
 
-def spent_beside(searches: Sequence[NoisySearch], count: RecordedCount) -> Fraction:
+def spent_beside(
+    searches: Sequence[NoisySearch], count: RecordedCount, *, groups: bool = False
+) -> Fraction:
     """The most of μ², or of ε², that the searches and the count of one column spend."""
     power = _power(searches)
     alone = sum(search.questions * search.sensitivity**power for search in searches)
-    moves = [moved + (gone * count.multiplier) ** power for gone, moved in _moves(searches)]
+    moves = [
+        times * (moved + (gone * count.multiplier) ** power)
+        for times, gone, moved in _moves(searches, groups)
+    ]
     return Fraction(max(alone, *moves) ** (2 // power), count.law.unit**2)
 
 
-def _moves(searches: Sequence[NoisySearch]) -> list[tuple[int, int]]:
-    """(values that come or go, what the rounds move by then), where that is largest.
+def _moves(searches: Sequence[NoisySearch], groups: bool) -> list[tuple[int, int, int]]:
+    """(groups, values that come or go in each, what the rounds of each move by then).
 
-    Of a person's k records b come or go and k − b change, or stay away where records are added or
+    With `groups`, all k records of a person come or go together: in one group, or where they are
+    replaced in two. Everything else moves less, by what all k move if they change within a group.
+
+    Without, of a person's k records b come or go and k − b change, or stay away where records are added or
     removed. The rounds move by at most Σ questions·(S·((k − b)·w' + b·w) + 1)^power, a convex
     function of b like the count's part, so b = 1 and b = k are enough.
     """
     k, power = searches[0].contributions, _power(searches)
+    if groups:
+        weights = [math.ceil(search.multiplier * search.presence_weight) for search in searches]
+        pairs = zip(searches, weights, strict=True)
+        moved = sum(search.questions * (k * weight) ** power for search, weight in pairs)
+        return [(2 if searches[0].replaced else 1, k, moved)]
     found = []
     for gone in {1, k}:
         moved = 0
@@ -91,7 +118,7 @@ def _moves(searches: Sequence[NoisySearch]) -> list[tuple[int, int]]:
             others = (k - gone) if search.replaced else 0
             whole = search.multiplier * (others + search.presence_weight * gone)
             moved += search.questions * (math.ceil(whole) + 1) ** power
-        found.append((gone, moved))
+        found.append((1, gone, moved))
     return found
 
 
