@@ -182,7 +182,7 @@ def test_vectors_and_arrays_have_groups_too() -> None:
         (None, "g", "must be named"),
         (["x"], None, "must be named"),
         (["x"], ["g", "x"], "as many columns as have categories"),
-        (["x", "g"], "g", "must not be one of the columns averaged; got 'g'"),
+        (["x", "g"], "g", "must not be one of the columns asked about; got 'g'"),
         (["y"], "g", "'y' is not in the data"),
         (["x"], "y", "'y' is not in the data"),
         (["x", "z"], "g", "got 3 for a domain of dimension 2"),

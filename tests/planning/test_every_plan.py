@@ -32,6 +32,9 @@ PLANS = {
         domain=REALS, n=None, n_min=1500, privacy=APPROX, **MOMENT
     ),
     "quantile": lambda: mh.plan_quantile([0.25, 0.5], lower=0, upper=100, privacy=RHO),
+    "quantiles of groups": lambda: mh.plan_quantile(
+        [0.25, 0.5], lower=0, upper=100, privacy=RHO, by="sex", groups=["f", "m"]
+    ),
     "queries": lambda: mh.plan_queries(mh.workloads.prefix(4), privacy=RHO),
     "running sums": lambda: mh.stream.plan_prefix_counter(horizon=20, privacy=RHO),
 }

@@ -215,7 +215,7 @@ def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
 @pytest.mark.parametrize("n", [20_000, None])
 @pytest.mark.parametrize("missing", ["drop", "none"])
 def test_the_least_and_the_greatest_lie_within_their_rank_error(promise, n, missing):
-    """Each fails with probability 1e-9; the values are 10,000 … 29,999, and the bounds 0 and 1e5."""
+    """Each fails with probability 1e-9; the values are 10,000 … 29,999, the bounds 0 and 1e5."""
     release = median(VALUES + 10_000, [0, 0.5, 1], n=n, privacy=promise, missing=missing)
     error = int(release.rank_error(SURE)[0, 0])
     least, middle, greatest = release.value[:, 0]

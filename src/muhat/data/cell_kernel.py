@@ -154,6 +154,16 @@ def kept_records(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray
     return kept
 
 
+def codes_of_groups(
+    codes: Sequence[NDArray[Any]], sizes: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """The group of every record, in C order of the columns, and which have one; None if all do."""
+    groups = np.zeros(len(codes[0]), np.int64)
+    for axis, size in zip(codes, sizes, strict=True):
+        groups = groups * size + axis
+    return groups, kept_records(codes, sizes)
+
+
 def checked_sets(shape: Sequence[int], sets: Iterable[Iterable[int]]) -> tuple[Axes, ...]:
     """The sets of axes as tuples, or InvalidInput: axes that exist, tables that fit."""
     found = []

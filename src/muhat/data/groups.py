@@ -1,7 +1,7 @@
-"""Sums of records within public groups: exact integers, in one pass.
+"""Sums and counts of records within public groups: exact integers, in one pass.
 
-Every record is clipped and rounded onto the lattice as it would be without groups, to the same
-integers, and falls in one group, whatever its values are.
+Every record is clipped and rounded onto the lattice, or a grid, as it would be without groups, to
+the same integers, and falls in one group, whatever its values are.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Source
 from muhat.data.categories import Categories
-from muhat.data.cell_kernel import kept_records
+from muhat.data.cell_kernel import codes_of_groups
 from muhat.data.coding import Coder
 from muhat.data.engine import read_once
+from muhat.data.grid_counts import Window, WindowCounts
+from muhat.data.grids import UniformGrid
+from muhat.data.group_cells import GroupCells
 from muhat.data.selection import column_names
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
@@ -98,6 +101,22 @@ class GroupSource:
         rows: list[int] = reduce(operator.add, [each.counts for each in accumulators]).tolist()
         return GroupSums(tuple(map(tuple, total.tolist())), tuple(rows))
 
+    def counts(
+        self, grids: Sequence[UniformGrid], windows: Sequence[Window], *, missing: str = "center"
+    ) -> list[WindowCounts]:
+        """One pass over the data: the counts of every window among the records of its group.
+
+        Missing values go where `count_windows` puts them.
+        """
+        drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        coders, groups = self._coders, self.groups
+        first, *others = read_once(
+            self._source, lambda: GroupCells(grids, windows, coders, groups, drop)
+        )
+        for each in others:
+            first.merge(each)
+        return first.counted(windows)
+
 
 def open_groups(
     data: Any,
@@ -126,7 +145,7 @@ def open_groups(
     shared = [name for name in groups if name in values]
     if shared:
         raise InvalidInput(
-            "must not be one of the columns averaged", parameter="by", value=f"{shared[0]!r:.80}"
+            "must not be one of the columns asked about", parameter="by", value=f"{shared[0]!r:.80}"
         )
     coders = [Coder(each) for each in categories]
     both = column_names([*values, *groups])
@@ -177,7 +196,7 @@ class _GroupAccumulator:
         if batch.absent and not self._drop:
             # Nothing of such a record is there: its integers are 0, the centre.
             codes = [np.array([code]) for code in self._absent]
-            groups, kept = self._group(codes)
+            groups, kept = codes_of_groups(codes, self._sizes)
             if kept is None:
                 self.counts[groups] += batch.absent
         with np.errstate(all="ignore"):
@@ -187,7 +206,8 @@ class _GroupAccumulator:
 
     def _add_block(self, columns: Sequence[Column]) -> None:
         values = columns[: -len(self._sizes)]
-        groups, kept = self._group([column.values for column in columns[-len(self._sizes) :]])
+        axes = [column.values for column in columns[-len(self._sizes) :]]
+        groups, kept = codes_of_groups(axes, self._sizes)
         if self._drop:
             whole = whole_records(values)
             kept = whole if kept is None else kept & whole
@@ -204,13 +224,3 @@ class _GroupAccumulator:
         self, groups: NDArray[np.int64], halves: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         return np.bincount(groups, halves, self._groups).astype(np.int64)
-
-    def _group(
-        self, codes: Sequence[NDArray[Any]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-        """The group of every record, and which have one; None if all do."""
-        kept = kept_records(codes, self._sizes)
-        groups = np.zeros(len(codes[0]), np.int64)
-        for axis, size in zip(codes, self._sizes, strict=True):
-            groups = groups * size + axis
-        return groups, kept

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.errors import DataChanged
-from muhat.mechanisms.quantiles.quantile import QuantileRecipe, rank_errors
+from muhat.mechanisms.quantiles.quantile import Answers, QuantileRecipe, rank_errors
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import independent_law
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
-from muhat.planning.run import counted_terms
+from muhat.planning.run import HasRows, counted_terms
 from muhat.planning.terms import Terms
 from muhat.privacy import as_typed
-from muhat.release.quantile_answer import MISSING, QuantileAnswer, end_notes
+from muhat.release.quantile_answer import QuantileAnswer, end_notes
 from muhat.release.quantile_grids import words
 from muhat.statistics.quantiles import Quantiles
 
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
 
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999)
 DRAWN = [0.5 + 0.499 * step / 60 for step in range(61)]
+
+
+class HasColumns(Protocol):
+    """Records with the names of the columns that are searched."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -137,14 +146,15 @@ class QuantileSearch(Mechanism):
         from muhat.data import open_source
         from muhat.data.selection import column_names
 
-        return open_source(data, column_names(columns), len(self.recipe.grids))
+        chosen = self.columns if columns is None else columns
+        return open_source(data, column_names(chosen), len(self.recipe.grids))
 
-    def counted(self, source: Source) -> QuantileSearch:
+    def counted(self, source: HasRows) -> QuantileSearch:
         """The same for these records; a public n is compared, or counted."""
         terms = counted_terms(self.terms, source, self.statistic)
         return replace(self, terms=terms, recipe=replace(self.recipe, n=terms.n))
 
-    def note(self, source: Source) -> str:
+    def note(self, source: HasColumns) -> str:
         """The quantiles and the columns."""
         named = ", ".join(f"{one:g}" for one in self.fractions)
         return f"quantile {named} of {', '.join(source.columns)}"
@@ -156,45 +166,59 @@ class QuantileSearch(Mechanism):
         recipe = self.recipe
 
         def count(windows: Sequence[Window]) -> list[WindowCounts]:
-            rule = "drop" if self.missing == "drop" else "center"
-            tables = count_windows(source, recipe.grids, windows, missing=rule)
-            if recipe.n is not None and any(table.rows != recipe.n for table in tables):
-                raise DataChanged("the number of rows changed between counting and reading.")
-            return tables
+            return self.checked(
+                count_windows(source, recipe.grids, windows, missing=self.missing_rule)
+            )
 
-        answers = recipe.run(count)
+        return self.answer(recipe.run(count), source.columns)
+
+    @property
+    def missing_rule(self) -> str:
+        """Where missing values are counted: nowhere, or in the middle."""
+        return "drop" if self.missing == "drop" else "center"
+
+    def checked(self, tables: list[WindowCounts]) -> list[WindowCounts]:
+        """The counts of a pass, if it read as many records as are public."""
+        n = self.recipe.n
+        if n is not None and any(table.rows != n for table in tables):
+            raise DataChanged("the number of rows changed between counting and reading.")
+        return tables
+
+    def answer(self, found: Answers, columns: tuple[str, ...], **basis: Any) -> QuantileAnswer:
+        """What searches found, as it is released."""
+        recipe = self.recipe
         return QuantileAnswer(
             q=self.q,
-            columns=source.columns,
+            columns=columns,
             grids=recipe.grids,
             searches=recipe.searches,
-            found=answers.found,
+            found=found.found,
             missing=self.missing,
-            recorded=answers.recorded,
+            recorded=found.recorded,
             counts=recipe.counts,
-            **self.basis(),
+            **(basis or self.basis()),
         )
 
 
-def quantile_search(asked: Quantiles, terms: Terms) -> QuantileSearch:
-    """The noisy searches for quantiles."""
+def quantile_search(
+    asked: Quantiles, terms: Terms, columns: tuple[str, ...] | None = None
+) -> QuantileSearch:
+    """The noisy searches for quantiles, of each group if there are any."""
     recipe = QuantileRecipe.of(
         asked.grids,
-        [as_typed(one) for one in (asked.q if isinstance(asked.q, tuple) else (asked.q,))],
+        [as_typed(one) for one in asked.fractions],
         terms.n,
         independent_law(NoiseKind.named_by(terms.privacy)),
         terms.protection,
         recorded=asked.missing == "drop",
         intervals=True,
+        groups=math.prod(one.size for one in asked.categories) if asked.categories else None,
     )
     return QuantileSearch(
         terms=terms,
         statistic="quantile",
-        premises=(
-            "records outside the bounds are clipped to them and all are rounded to the grid; "
-            "ranks are about these records",
-            MISSING[asked.missing],
-        ),
+        columns=columns,
+        premises=asked.premises(),
         q=asked.q,
         missing=asked.missing,
         recipe=recipe,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from muhat.ledger import LedgerLike, as_ledger
+from muhat.planning.group_quantiles import quantiles_of
 from muhat.planning.plan import Plan
-from muhat.planning.quantile_search import quantile_search
 from muhat.planning.run import run
 from muhat.planning.terms import COUNTED, Counted, Terms, number_for
 from muhat.privacy import Privacy
 from muhat.release.release import Release
+from muhat.statistics.groups import By, groups_of
 from muhat.statistics.quantiles import Quantiles
+
+if TYPE_CHECKING:
+    from muhat.data.categories import Cells
 
 
 def quantile(
@@ -30,6 +34,9 @@ def quantile(
     relative: ArrayLike | None = None,
     missing: str = "drop",
     contributions: int = 1,
+    by: By = None,
+    groups: Cells | None = None,
+    categories: Mapping[Any, Any] | None = None,
     ledger: LedgerLike = None,
 ) -> Release:
     """Private quantiles of a file, a dataframe or an array, by a noisy binary search.
@@ -52,6 +59,11 @@ def quantile(
     n left out: the rows are counted and their number is declared public, unless the ledger's
     relation is add-remove. `n=None`: secret, and nothing is paid for that.
 
+    `by` names a column, or several, whose public categories make groups: `groups` those of one
+    column, `categories` a dict as for `plan_queries`, {"sex": ["f", "m"], "age": {"bins": [0, 18,
+    99]}}. Every group has its own quantiles and a noisy number of values, all for one promise;
+    records of other values are in no group. `release["f", "[0, 18)"]` is that of one group.
+
     >>> import numpy as np, muhat as mh
     >>> incomes = np.arange(100_000)
     >>> release = mh.quantile(incomes, 0.5, lower=0, upper=1e6, privacy=mh.ZCDP(rho=0.1))
@@ -59,10 +71,17 @@ def quantile(
     True
     """
     account = as_ledger(ledger)
-    asked = Quantiles.of(q, lower, upper, resolution=resolution, relative=relative, missing=missing)
+    asked = Quantiles.of(
+        q,
+        lower,
+        upper,
+        resolution=resolution,
+        relative=relative,
+        missing=missing,
+        categories=groups_of(by, groups, categories),
+    )
     terms = Terms.checked(privacy, number_for(n, None, account), contributions=contributions)
-    released: Release = run(Plan.of(quantile_search(asked, terms)), data, columns, account)
-    return released
+    return run(Plan.of(quantiles_of(asked, terms)), data, columns, account)
 
 
 def plan_quantile(
@@ -76,15 +95,27 @@ def plan_quantile(
     relative: ArrayLike | None = None,
     missing: str = "drop",
     contributions: int = 1,
+    by: By = None,
+    groups: Cells | None = None,
+    categories: Mapping[Any, Any] | None = None,
 ) -> Plan:
     """Plan private quantiles: their rank errors are known before anything is paid.
 
-    The arguments are those of `quantile`. `n=None`: the number of records is secret.
+    The arguments are those of `quantile`. `n=None`: the number of records is secret. Rank errors
+    are those of each group, if there are any.
 
     >>> import muhat as mh
     >>> plan = mh.plan_quantile(0.5, lower=0, upper=1e6, n=100_000, privacy=mh.ZCDP(rho=0.1))
     >>> plan.rank_error(0.95).tolist()
     [31]
     """
-    asked = Quantiles.of(q, lower, upper, resolution=resolution, relative=relative, missing=missing)
-    return Plan.of(quantile_search(asked, Terms.checked(privacy, n, contributions=contributions)))
+    asked = Quantiles.of(
+        q,
+        lower,
+        upper,
+        resolution=resolution,
+        relative=relative,
+        missing=missing,
+        categories=groups_of(by, groups, categories),
+    )
+    return Plan.of(quantiles_of(asked, Terms.checked(privacy, n, contributions=contributions)))

@@ -22,7 +22,6 @@ from muhat.planning.terms import Terms
 from muhat.release.release import Release
 
 if TYPE_CHECKING:
-    from muhat.data import Source
     from muhat.planning.mechanism import Columns
     from muhat.planning.plan import Plan
 
@@ -101,8 +100,15 @@ COUNT_THEM: Sentence = (*_LEFT_OUT, ".")
 OR_SECRET: Sentence = (*_LEFT_OUT, ", or use ", SECRET_N, " to keep it secret.")
 
 
+class HasRows(Protocol):
+    """Records whose number can be had without reading their values."""
+
+    def rows(self) -> int:
+        """How many there are."""
+
+
 def counted_terms(
-    terms: Terms, source: Source, statistic: str = "mean", hint: Sentence = OR_SECRET
+    terms: Terms, source: HasRows, statistic: str = "mean", hint: Sentence = OR_SECRET
 ) -> Terms:
     """The terms for these records: a public n is compared with their number, or is counted.
 

@@ -51,8 +51,8 @@ class QuantileAnswer(Answer):
     `q` is a number or a tuple of them. Arrays are of shape (d,) for one q and (len(q), d) for
     several, d the number of columns. Nothing here depends on the data except through the noisy
     counts of the searches, `found`, and of the recorded values, `recorded`, one a column where
-    missing values are left out (`missing` is the rule that was used; None if version 0.1 did not
-    say it).
+    missing values are left out, or the records are those of a group (`missing` is the rule that was
+    used; None if version 0.1 did not say it).
 
     Quantiles of one column are looked at together: values ascend with q, and so do both ends of
     intervals, which contain the value and all intervals of less confidence.
@@ -79,8 +79,8 @@ class QuantileAnswer(Answer):
             raise InvalidInput("a release of quantiles has one grid a column.")
         if self.missing is not None:
             _check.one_of("missing", self.missing, tuple(MISSING))
-        known = [len(self.columns)] * 2 if self.missing == "drop" else []
-        if [len(each) for each in (self.recorded, self.counts) if each is not None] != known:
+        known = [len(each) for each in (self.recorded, self.counts) if each is not None]
+        if known not in ([len(self.columns)] * 2, [] if self.missing != "drop" else None):
             raise InvalidInput("a release of quantiles has one count of recorded values a column.")
 
     @property
@@ -242,9 +242,16 @@ class QuantileAnswer(Answer):
 
     def notes(self) -> list[str]:
         """What became of missing values, how many there are, and what the errors mean."""
+        return [*self.rules(), *self._recorded_lines(), *self.meaning()]
+
+    def rules(self) -> list[str]:
+        """What became of missing values."""
         rules = [] if self.missing is None else [MISSING[self.missing]]
-        said = [f"{rule[0].upper()}{rule[1:]}." for rule in rules]
-        return [*said, *self._recorded_lines(), NOTE, *end_notes(self.fractions)]
+        return [f"{rule[0].upper()}{rule[1:]}." for rule in rules]
+
+    def meaning(self) -> list[str]:
+        """What the errors mean."""
+        return [NOTE, *end_notes(self.fractions)]
 
     def _recorded_lines(self) -> list[str]:
         """The noisy number of recorded values of every column."""
@@ -256,7 +263,8 @@ class QuantileAnswer(Answer):
             said.append(f"{column} about {about} (95 % interval {low} … {high})")
         listed = said if len(said) <= MOST_ROWS else [*said[:MOST_ROWS], "…"]
         of_all = "" if self.n is None else f" of {self.n:,} records"
-        return [f"Recorded values: {', '.join(listed)}{of_all}."]
+        what = "Recorded values" if self.missing == "drop" else "Records"
+        return [f"{what}: {', '.join(listed)}{of_all}."]
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON."""
@@ -273,7 +281,7 @@ class QuantileAnswer(Answer):
             **self._common(),
             "grids": [grid.to_dict() for grid in self.grids],
             "searches": [[search.to_dict() for search in row] for row in self.searches],
-            "found": [[_found_to_dict(found) for found in row] for row in self.found],
+            "found": [[found_to_dict(found) for found in row] for row in self.found],
         }
 
     def _recorded_fields(self) -> dict[str, Any] | None:
@@ -298,7 +306,7 @@ class QuantileAnswer(Answer):
             searches=tuple(
                 tuple(NoisySearch.from_dict(search) for search in row) for row in fields["searches"]
             ),
-            found=tuple(tuple(_found_from_dict(found) for found in row) for row in fields["found"]),
+            found=tuple(tuple(found_from_dict(found) for found in row) for row in fields["found"]),
             missing=fields.get("missing", told),
             recorded=None
             if recorded is None
@@ -315,7 +323,7 @@ def end_notes(fractions: Sequence[float]) -> list[str]:
     return [ENDS_NOTE] * any(fraction in (0, 1) for fraction in fractions)
 
 
-def _found_to_dict(found: Found) -> dict[str, Any]:
+def found_to_dict(found: Found) -> dict[str, Any]:
     """The cell, and the noisy counts minus the target on the way to it."""
     return {
         "cell": found.cell,
@@ -324,7 +332,8 @@ def _found_to_dict(found: Found) -> dict[str, Any]:
     }
 
 
-def _found_from_dict(fields: dict[str, Any]) -> Found:
+def found_from_dict(fields: dict[str, Any]) -> Found:
+    """What `found_to_dict` wrote."""
     pairs = zip(fields["compared"], fields["excess"], strict=True)
     return Found(
         _check.count("cell", fields["cell"], least=0),

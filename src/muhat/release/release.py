@@ -36,6 +36,7 @@ KINDS = {
     "muhat.release/1": "muhat.release.vector_answer.VectorAnswer",
     "muhat.quantile/1": "muhat.release.quantile_answer.QuantileAnswer",
     "muhat.quantile/2": "muhat.release.quantile_answer.QuantileAnswer",
+    "muhat.group-quantiles/1": "muhat.release.group_quantile_answer.GroupQuantileAnswer",
     "muhat.queries/1": "muhat.release.query_answer.QueryAnswer",
     "muhat.queries/2": "muhat.release.query_answer.QueryAnswer",
     "muhat.groups/1": "muhat.release.group_answer.GroupAnswer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -15,18 +16,36 @@ from muhat.errors import InvalidInput
 from muhat.release.quantile_answer import MISSING
 
 if TYPE_CHECKING:
+    from muhat.data.categories import Categories
     from muhat.data.grids import UniformGrid
 
 MOST_QUANTILES = 1000
+MOST_SEARCHES = 200_000
+"""Over all groups: each is a few dozen noisy numbers, and all of them are released."""
 
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """One quantile or several of every column, each on its grid."""
+    """One quantile or several of every column, each on its grid; in groups, if there are any.
+
+    `categories` are those of the columns that make the groups.
+    """
 
     q: float | tuple[float, ...]
     grids: list[UniformGrid]
     missing: str
+    categories: tuple[Categories, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.categories:
+            searches = math.prod(one.size for one in self.categories)
+            searches *= len(self.fractions) * len(self.grids)
+            _check.count("the number of quantiles of all groups", searches, most=MOST_SEARCHES)
+
+    @property
+    def fractions(self) -> tuple[float, ...]:
+        """The quantiles that are asked for, one or more."""
+        return self.q if isinstance(self.q, tuple) else (self.q,)
 
     @classmethod
     def of(
@@ -38,11 +57,21 @@ class Quantiles:
         resolution: ArrayLike | None,
         relative: ArrayLike | None,
         missing: str,
+        categories: tuple[Categories, ...] = (),
     ) -> Quantiles:
         """Check every argument."""
         fractions = _fractions(q)
         grids = _grids(lower, upper, resolution, relative)
-        return cls(fractions, grids, _check.one_of("missing", missing, tuple(MISSING)))
+        rule = _check.one_of("missing", missing, tuple(MISSING))
+        return cls(fractions, grids, rule, categories)
+
+    def premises(self) -> tuple[str, ...]:
+        """What ranks are about, in sentences."""
+        clipped = (
+            "records outside the bounds are clipped to them and all are rounded to the grid; "
+            "ranks are about these records"
+        )
+        return (clipped, MISSING[self.missing])
 
 
 def _fractions(q: float | Sequence[float]) -> float | tuple[float, ...]:

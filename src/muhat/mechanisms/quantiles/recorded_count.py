@@ -101,9 +101,9 @@ def _moves(searches: Sequence[NoisySearch], groups: bool) -> list[tuple[int, int
     With `groups`, all k records of a person come or go together: in one group, or where they are
     replaced in two. Everything else moves less, by what all k move if they change within a group.
 
-    Without, of a person's k records b come or go and k − b change, or stay away where records are added or
-    removed. The rounds move by at most Σ questions·(S·((k − b)·w' + b·w) + 1)^power, a convex
-    function of b like the count's part, so b = 1 and b = k are enough.
+    Without, of a person's k records b come or go and k − b change, or stay away where records are
+    added or removed. The rounds move by at most Σ questions·(S·((k − b)·w' + b·w) + 1)^power, a
+    convex function of b like the count's part, so b = 1 and b = k are enough.
     """
     k, power = searches[0].contributions, _power(searches)
     if groups:
