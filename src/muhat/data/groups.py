@@ -27,6 +27,7 @@ from muhat.data.group_cells import GroupCells
 from muhat.data.selection import column_names
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
+from muhat.data.units import People
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, whole_records
@@ -125,11 +126,13 @@ def open_groups(
     categories: Sequence[Categories],
     *,
     dim: int | None = None,
+    people: People | None = None,
 ) -> GroupSource:
     """The data as records of `dim` numbers with groups, or InvalidInput; no value is read.
 
     `columns` and `by` are names, or numbers for an array; there is one of the categories for each
-    of the columns in `by`. Several columns make one group a combination.
+    of the columns in `by`. Several columns make one group a combination. `people` as `open_source`
+    has them.
     """
     values, groups = column_names(columns), column_names(by)
     if values is None or groups is None:
@@ -151,7 +154,7 @@ def open_groups(
     both = column_names([*values, *groups])
     total = None if dim is None else dim + len(coders)
     every = [*(None for _ in values), *coders]
-    source = GroupSource(open_source(data, both, total, coders=every), coders)
+    source = GroupSource(open_source(data, both, total, coders=every, people=people), coders)
     writable("the sums of all groups", source.groups * len(source.columns))
     return source
 

@@ -39,6 +39,7 @@ from muhat.data.moment_kernel import (
     cells_of,
 )
 from muhat.data.sources import open_source
+from muhat.data.units import People
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
 
@@ -250,12 +251,16 @@ class MomentSource:
 
 
 def open_moments(
-    data: Any, columns: Sequence[MomentColumn], categories: Sequence[Categories]
+    data: Any,
+    columns: Sequence[MomentColumn],
+    categories: Sequence[Categories],
+    *,
+    people: People | None = None,
 ) -> MomentSource:
     """The data as values with groups, or InvalidInput; no value is read.
 
     `data` is what `open_source` accepts. One column may be both, a column of values and, by bins
-    or numbers that are listed, an axis of groups.
+    or numbers that are listed, an axis of groups. `people` as `open_source` has them.
     """
     names = [column.name for column in columns]
     axes = [each.name for each in categories]
@@ -273,7 +278,10 @@ def open_moments(
         *(Coder(each) for each in categories if each.name not in names),
     ]
     # Without columns there is only something to count.
-    source = open_source(data, chosen, len(chosen), coders=coders) if chosen else open_source(data)
+    if chosen or people is not None:
+        source = open_source(data, chosen, len(chosen), coders=coders, people=people)
+    else:
+        source = open_source(data)
     return MomentSource(source, columns, categories)
 
 

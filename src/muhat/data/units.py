@@ -65,7 +65,7 @@ class People:
 
     def chosen(self, columns: object) -> tuple[str, ...] | tuple[int, ...]:
         """The columns that are asked for, or InvalidInput; none are needed to count rows."""
-        if self.per == "rows":
+        if self.per == "rows" or (isinstance(columns, list | tuple) and not columns):
             return ()
         names = column_names(columns)
         if names is None:
