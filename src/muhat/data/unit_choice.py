@@ -163,11 +163,40 @@ def _first_in_cells(owners: Indices, cells: Indices) -> NDArray[np.bool_]:
 
 
 def _grouped(people: Words) -> Ordered:
-    rows = np.argsort(people)
+    """Equal numbers together."""
+    rows = _sorted(people)
     along = people[rows]
     new = np.ones(len(rows), bool)
     np.not_equal(along[1:], along[:-1], out=new[1:])
     return Ordered(rows, new.nonzero()[0])
+
+
+def _sorted(numbers: Words, owners: Indices | None = None) -> Indices:
+    """An order in which owners ascend, and equal numbers of an owner are together, ascending.
+
+    Without owners they are together in any order. One word has the owner, a part of the number and
+    the row, so that a plain sort will do, which is much faster than one of indices.
+    """
+    places = max(len(numbers) - 1, 0).bit_length()
+    above = 0 if owners is None or not len(owners) else int(owners[-1]).bit_length()
+    if places + above <= _MOST_OTHER_BITS:
+        if owners is None:
+            mixed = numbers << np.uint64(places)
+        else:
+            mixed = numbers >> np.uint64(places + above) << np.uint64(places)
+            if above:
+                mixed |= owners.astype(np.uint64) << np.uint64(64 - above)
+        mixed |= np.arange(len(numbers), dtype=np.uint64)
+        mixed.sort()
+        order = (mixed & np.uint64((1 << places) - 1)).astype(np.intp)
+        mixed >>= np.uint64(places)
+        along = numbers[order]
+        if not ((mixed[1:] == mixed[:-1]) & (along[1:] != along[:-1])).any():
+            return order
+    return np.argsort(numbers) if owners is None else np.lexsort((numbers, owners))
+
+
+_MOST_OTHER_BITS = 40
 
 
 def _disagree(ids: Words, found: Ordered) -> bool:
@@ -183,7 +212,7 @@ def _order(
 ) -> Indices:
     """The order of rows by person, and by their numbers within one; equal rows are as one."""
     numbers = _numbers(rows, blocks, people, mixer)
-    order = _sorted(owners, numbers)
+    order = _sorted(numbers, owners)
     same = _repeats(owners, numbers, order)
     if not same.any():
         return order
@@ -197,7 +226,7 @@ def _order(
     copies -= np.maximum.accumulate(np.where(same, 0, copies))
     numbered = np.empty_like(numbers)
     numbered[order] = mixer.copies(numbers[order], copies.astype(np.uint64))
-    order = _sorted(owners, numbered)
+    order = _sorted(numbered, owners)
     if contents is None and not _repeats(owners, numbered, order).any():
         return order
     # Numbers that meet by chance, of rows that differ: the rows themselves decide.
@@ -211,11 +240,8 @@ def _numbers(rows: Indices, blocks: Sequence[Block], people: Words, mixer: Mixer
     found, start = [], 0
     for block in blocks:
         stop = start + len(block.words)
-        if len(blocks) == 1 and len(rows) == stop:
-            chosen = rows
-        else:
-            chosen = rows[(rows >= start) & (rows < stop)]
-        words = block.words[:, block.ids :][chosen - start]
+        chosen = rows if len(blocks) == 1 else rows[(rows >= start) & (rows < stop)]
+        words = np.take(block.words, chosen - start, axis=0)[:, block.ids :]
         found.append((chosen, mixer.rows(people[chosen], block.name, words)))
         start = stop
     if len(found) == 1:
@@ -224,23 +250,6 @@ def _numbers(rows: Indices, blocks: Sequence[Block], people: Words, mixer: Mixer
     for chosen, numbers in found:
         everywhere[chosen] = numbers
     return everywhere[rows]
-
-
-def _sorted(owners: Indices, numbers: Words) -> Indices:
-    """As lexsort((numbers, owners)): by one word that has the owner and the start of the number."""
-    bits = int(owners[-1]).bit_length() if len(owners) else 0
-    if bits <= _MOST_OWNER_BITS:
-        mixed = numbers >> np.uint64(bits)
-        if bits:
-            mixed |= owners.astype(np.uint64) << np.uint64(64 - bits)
-        order = np.argsort(mixed)
-        along, whole = mixed[order], numbers[order]
-        if not ((along[1:] == along[:-1]) & (whole[1:] != whole[:-1])).any():
-            return order
-    return np.lexsort((numbers, owners))
-
-
-_MOST_OWNER_BITS = 32
 
 
 def _repeats(owners: Indices, numbers: Words, order: Indices) -> NDArray[np.bool_]:

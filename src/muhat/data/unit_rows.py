@@ -23,7 +23,7 @@ from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
 
 MEMORY_BYTES = 1 << 28
-"""What may wait in memory; more goes to disk."""
+"""What may wait in memory, before it is copied part by part; more goes to disk."""
 
 PART_BYTES = 1 << 21
 """A part of what is in memory: small enough for the cache."""
@@ -165,27 +165,26 @@ class Waiting:
             return [Part({}, written, self._disk) for written in self._written]
         bits = min(max(self._bytes // PART_BYTES, 1).bit_length() - 1, MOST_BITS)
         kept: list[dict[Layout, list[Words]]] = [{} for _ in range(1 << bits)]
-        for layout, words in self._taken(DEALT_BYTES):
+        for layout, words in self._taken():
             for place, some in enumerate(dealt(layout, words, self._mixer, bits)):
                 kept[place].setdefault(layout, []).append(some)
-        return [Part({layout: joined_rows(some) for layout, some in each.items()}) for each in kept]
+        return [Part(each) for each in kept]
 
     def _write(self) -> None:
         if self._disk is None:
             self._disk = _Disk()
             self._written = [{} for _ in range(1 << MOST_BITS)]
-        for layout, words in self._taken(MEMORY_BYTES):
+        for layout, words in self._taken():
             for place, some in enumerate(dealt(layout, words, self._mixer, MOST_BITS)):
                 self._written[place].setdefault(layout, []).extend(self._disk.write(some))
 
-    def _taken(self, size: int) -> Iterator[tuple[Layout, Words]]:
-        """What was kept, in pieces of about so many bytes; it is not kept any more."""
+    def _taken(self) -> Iterator[tuple[Layout, Words]]:
+        """What was kept, a few megabytes at a time; it is not kept any more."""
         rows, self._rows, self._bytes = self._rows, {}, 0
-        for layout in list(rows):
-            pieces = rows.pop(layout)
+        for layout, pieces in rows.items():
             while pieces:
                 some = [pieces.pop()]
-                while pieces and sum(each.nbytes for each in some) < size:
+                while pieces and len(some) * some[0].nbytes < DEALT_BYTES:
                     some.append(pieces.pop())
                 yield layout, joined_rows(some)
 
@@ -194,7 +193,10 @@ class Part:
     """Rows of some people, all of theirs; in memory or on disk."""
 
     def __init__(
-        self, rows: dict[Layout, Words], written: _Written | None = None, disk: _Disk | None = None
+        self,
+        rows: dict[Layout, list[Words]],
+        written: _Written | None = None,
+        disk: _Disk | None = None,
     ) -> None:
         self._rows = rows
         self._written = written or {}
@@ -204,13 +206,13 @@ class Part:
     @property
     def size(self) -> int:
         """In bytes."""
-        spans = (span for spans in self._written.values() for span in spans)
-        return sum(words.nbytes for words in self._rows.values()) + sum(span.size for span in spans)
+        kept = sum(words.nbytes for pieces in self._rows.values() for words in pieces)
+        return kept + sum(span.size for spans in self._written.values() for span in spans)
 
     def read(self) -> dict[Layout, Words]:
         """The rows by layout."""
         if self._disk is None:
-            return self._rows
+            return {layout: joined_rows(pieces) for layout, pieces in self._rows.items()}
         return {
             layout: joined_rows([self._disk.read(span, layout.width) for span in spans])
             for layout, spans in self._written.items()
@@ -221,7 +223,7 @@ class Part:
         """Keep these rows in the place of what was there, for all passes to come."""
         self.settled = True
         if self._disk is None:
-            self._rows = rows
+            self._rows = {layout: [words] for layout, words in rows.items()}
             return
         room = [span for spans in self._written.values() for span in spans]
         disk = self._disk
