@@ -70,35 +70,6 @@ def amplified(epsilon: float, users: int, delta: float, *, share: Share | None =
     return ApproxDP(epsilon=best, delta=leak)
 
 
-def amplified_delta(
-    epsilon: float, users: int, central: float, *, share: Share | None = None
-) -> float:
-    """The δ for which the shuffled messages are (`central`, δ)-DP, rounded up; 0 from ε₀ on.
-
-    The other arguments are those of `amplified`. For ε₀ above 40 it is 1.
-
-    >>> amplified_delta(1.0, 10_000, 0.1) < 2e-13
-    True
-    """
-    loss = _check.positive("epsilon", epsilon)
-    n = _check.count("users", users)
-    goal = _check.real("central", central)
-    if goal < 0:
-        raise InvalidInput("must be at least 0", parameter="central", value=f"{goal:g}")
-    part = _share(share)
-    if goal >= loss:
-        return 0.0
-    if loss > LARGEST_EPSILON:
-        return 1.0
-    excess = _excess(loss)
-    ratio = _ratio(goal, excess)
-    for tail in (1e-30, LEAST_DELTA * _TAIL):
-        found = Blanket(excess, min(n, LARGEST_USERS), part, tail).divergence(ratio)
-        if found * _TAIL >= tail:
-            break
-    return min(1.0, found / _ROUNDING)
-
-
 def local_epsilon(
     privacy: ApproxDP,
     users: int,

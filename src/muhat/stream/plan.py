@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from muhat import _check, privacy
+from muhat import _check, bounds, privacy
 from muhat._arrays import Floats
+from muhat.domains import Box
+from muhat.domains.norms import p_norm
+from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.streaming import RunningNoise, shares_of, unit_exponent
+from muhat.noise.error import moment_bound
+from muhat.noise.normal import absolute_moment
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.plan import Plan
@@ -20,16 +26,20 @@ from muhat.planning.terms import Terms
 from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines, significant
-from muhat.stream.certifying import certify
 from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
+from muhat.workloads.toeplitz_floor import prefix_floor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
 MOST_SHOWN = 8
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+LEAST_BESIDE = 2.0**-200
+"""Coordinates of an event so small beside the largest count for nothing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -103,7 +113,7 @@ class RunningSums(Mechanism):
     @cached_property
     def certificate(self) -> Certificate:
         """The error of all answers together, beside what no mechanism can beat."""
-        return certify(self)
+        return _certificate(self)
 
     @cached_property
     def deviations(self) -> Floats:
@@ -268,3 +278,48 @@ def plan_prefix_counter(
             memory=memory,
         )
     )
+
+
+def _certificate(sums: RunningSums) -> Certificate:
+    """The error of all answers together, and the lower bounds.
+
+    The floor of γ_(p) for running sums of vectors is the floor for running sums times that of the
+    body of one event: the dual measures multiply. Several events of a person are at different
+    times, so the bound is that of one.
+    """
+    p = sums.p
+    spread = sums.deviations.ravel()
+    power = None if math.isinf(p) else absolute_moment(p) * float(p_norm(spread, p))
+    error, method = _root_mean_square(spread, p)
+    order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
+    floor = prefix_floor(sums.noise.size, p) * _body_floor(sums)
+    return Certificate(
+        f"root mean square {order} error of all running sums",
+        p,
+        error,
+        method,
+        bounds.unbiased_sum(floor, privacy=sums.privacy),
+        power,
+    )
+
+
+def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str]:
+    """(E‖z‖_p²)^½ of correlated normals: exact at p = 2, else an upper bound."""
+    if p == 2:
+        return float(np.sqrt(np.sum(spread**2))), "exact"
+    return moment_bound(spread, p, absolute_moment), "bound"
+
+
+def _body_floor(sums: RunningSums) -> float:
+    """A floor of Γ_p of what one event can add or take away, on the grid.
+
+    In units of the largest coordinate; those beyond floats beside it are left out, which only
+    lowers Γ_p.
+    """
+    _, unit = math.frexp(max(math.ldexp(g.reach, g.exponent) for g in sums.grids))
+    seen = [g for g in sums.grids if math.ldexp(g.reach, g.exponent - unit) > LEAST_BESIDE]
+    if len(seen) == 1:
+        return math.ldexp(seen[0].reach, seen[0].exponent)
+    lower = [math.ldexp(g.lower, g.exponent - unit) for g in seen]
+    upper = [math.ldexp(g.upper, g.exponent - unit) for g in seen]
+    return math.ldexp(smallest_ellipsoid(Box(lower, upper), sums.p, "symmetric").floor, unit)
