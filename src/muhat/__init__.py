@@ -46,11 +46,12 @@ if TYPE_CHECKING:
     from muhat.planning import plan_count as plan_count
     from muhat.planning import plan_mean as plan_mean
     from muhat.planning import plan_sum as plan_sum
-    from muhat.planning import privacy_for as privacy_for
     from muhat.planning import sum as sum
     from muhat.planning.quantiles import plan_quantile as plan_quantile
     from muhat.planning.quantiles import quantile as quantile
     from muhat.planning.queries import plan_queries as plan_queries
+    from muhat.planning.several import plan as plan
+    from muhat.planning.targeting import privacy_for as privacy_for
     from muhat.privacy import GDP as GDP
     from muhat.privacy import RDP as RDP
     from muhat.privacy import ZCDP as ZCDP
@@ -116,7 +117,8 @@ _HOMES = {
     "plan_mean": "muhat.planning",
     "plan_quantile": "muhat.planning.quantiles",
     "plan_sum": "muhat.planning",
-    "privacy_for": "muhat.planning",
+    "plan": "muhat.planning.several",
+    "privacy_for": "muhat.planning.targeting",
     "quantile": "muhat.planning.quantiles",
     "count": "muhat.planning",
     "mean": "muhat.planning",

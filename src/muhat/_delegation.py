@@ -22,15 +22,18 @@ class Delegating(Protocol):
 class Delegated(Generic[Value]):
     """An attribute of the owner's only part: `value = Delegated[Floats]("The answer.")`.
 
+    It has the same name there, unless another one is given.
+
     Where there are several parts, or the part has no such attribute, it is an AttributeError that
     says so, and `hasattr` is false.
     """
 
-    def __init__(self, doc: str | None = None) -> None:
+    def __init__(self, doc: str | None = None, name: str | None = None) -> None:
         self.__doc__ = doc
+        self.name = name or ""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name = self.name or name
 
     @overload
     def __get__(self, owner: None, kind: type) -> Self: ...

@@ -18,7 +18,11 @@ from muhat.cli.errors import FriendlyGroup
 
 COMMANDS = {
     "mean": ("muhat.cli.mean", "Release a private mean of columns of files."),
-    "plan": ("muhat.cli.mean", "Show what a private mean would cost; no data is read."),
+    "sum": ("muhat.cli.statistics", "Release private sums, of all rows or by groups."),
+    "count": ("muhat.cli.statistics", "Release private numbers of rows, or of groups."),
+    "variance": ("muhat.cli.statistics", "Release private variances, or of groups."),
+    "publish": ("muhat.cli.publish", "Carry out a written specification of statistics."),
+    "plan": ("muhat.cli.mean", "Show what a release would cost; no data is read."),
     "queries": ("muhat.cli.queries", "Release private tables, ranges and running counts."),
     "quantile": ("muhat.cli.quantile", "Release private medians and other quantiles."),
     "protocol": ("muhat.cli.protocol", "Means when nobody may see the records."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,8 +15,10 @@ from muhat.cli.options import (
     ledger_options,
     plan_options,
     remind_of_ledger,
+    show_plan,
 )
 from muhat.cli.spark import ChosenEngine, engine_options
+from muhat.cli.statistics import group_options, release_set
 from muhat.cli.where import where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     "--bounds age=16:90 --epsilon 1 --delta 1e-6 --ledger budget.db, or without bounds: "
     "muhat mean salaries.csv --magnitude salary=1e7 --magnitude age=1000 --rho 0.5, or on a "
     "cluster: muhat mean sales.salaries --engine spark --master spark://host:7077 "
-    "--bounds salary=0:200000 --epsilon 1"
+    "--bounds salary=0:200000 --epsilon 1, or by groups: muhat mean salaries.csv --bounds "
+    "salary=0:200000 --by region,sex --categories region=north,south --categories sex=f,m --rho 0.5"
 )
 @click.argument("files", nargs=-1, required=True)
+@group_options
 @ledger_options
 @click.option(
     "--project",
@@ -51,6 +54,12 @@ def mean(
     project: tuple[str, ...],
     as_json: bool,
     engine: ChosenEngine,
+    by: str | None,
+    categories: tuple[str, ...],
+    bins: tuple[str, ...],
+    unit: str | None,
+    max_rows: int | None,
+    dry_run: bool,
     **options: Any,
 ) -> None:
     """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.
@@ -63,6 +72,25 @@ def mean(
     from muhat.planning.shortcuts import mean as release_mean
     from muhat.planning.terms import COUNTED
 
+    if by is not None or any((categories, bins, unit, max_rows)):
+        release_set(
+            "Mean",
+            **_of_groups(options, project),
+            files=files,
+            engine=engine,
+            ledger=ledger,
+            as_json=as_json,
+            dry_run=dry_run,
+            by=by,
+            categories=categories,
+            bins=bins,
+            unit=unit,
+            max_rows=max_rows,
+        )
+        return
+    if dry_run:
+        show_plan(_planned(**options), as_json)
+        return
     arguments = _arguments(**options)
     targets = targets_from(project, arguments["columns"])
     if arguments["n"] is None and not options["secret_n"]:
@@ -79,12 +107,29 @@ def mean(
     "--epsilon 1 --delta 1e-6, or without bounds: muhat plan --magnitude 1e7 --dim 2 --n 10000 "
     "--rho 0.5"
 )
+@click.argument("specification", required=False)
 @click.option("--dim", type=int, help="The number of columns, where they have no names.")
 @click.option("--plot", "picture", metavar="FILE", help="Draw the plan to an SVG or PNG file.")
 @plan_options
 @assumption_options
-def plan(as_json: bool, picture: str | None, **options: Any) -> None:
-    """Show what a private mean would cost and how good it would be; no data is read."""
+def plan(specification: str | None, as_json: bool, picture: str | None, **options: Any) -> None:
+    """Show what a private mean would cost and how good it would be; no data is read.
+
+    With a TOML file SPECIFICATION: what all statistics that it asks for would cost.
+    """
+    if specification is None:
+        planned = _planned(**options)
+    else:
+        from muhat.cli.publish import plan_of, read_specification
+
+        planned = plan_of(read_specification(specification))
+    if picture is not None:
+        _draw(planned, picture)
+    show_plan(planned, as_json)
+
+
+def _planned(**options: Any) -> Plan:
+    """The plan of a mean that the options ask for."""
     from muhat.domains import Reals
     from muhat.planning.planners import plan_mean
     from muhat.statistics.bounded import in_order
@@ -100,10 +145,26 @@ def plan(as_json: bool, picture: str | None, **options: Any) -> None:
         # On the command line columns have names, even if a plan does not need them.
         rule = reals_rule(arguments["missing"], arguments["mechanism"], named=True)
         arguments["missing"] = rule
-    planned = plan_mean(**arguments)
-    if picture is not None:
-        _draw(planned, picture)
-    click.echo(json.dumps(planned.to_dict(), indent=2) if as_json else planned.describe())
+    return plan_mean(**arguments)
+
+
+OF_GROUPS = ("promise", "n", "secret_n", "missing", "columns", "bounds")
+"""The options of a mean that means of groups have too."""
+
+
+def _of_groups(options: dict[str, Any], project: tuple[str, ...]) -> dict[str, Any]:
+    """What means of groups are asked with; other options are refused where they are given."""
+    context = click.get_current_context()
+    for name in ("project", *options):
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in (*OF_GROUPS, *options["promise"]):
+            flag = f"--{name.replace('_', '-')}"
+            raise InvalidInput(
+                f"{flag} is not for means of groups; leave it out, or leave --by out."
+            )
+    if options["missing"] == "center":
+        raise InvalidInput("--missing center is not for means of groups: use drop or none.")
+    return {name: options[name] for name in OF_GROUPS}
 
 
 def _draw(planned: Plan, picture: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,7 @@ from muhat.privacy import flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
+    from muhat.planning.plan import Plan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Interval = tuple[float, float]
@@ -169,19 +171,24 @@ def remind_of_ledger(ledger: Ledger | None) -> None:
         click.echo("Not written to any account; use --ledger to keep one.", err=True)
 
 
+def show_plan(planned: Plan, as_json: bool) -> None:
+    """What will be done, at what cost, with what error."""
+    click.echo(json.dumps(planned.to_dict(), indent=2) if as_json else planned.describe())
+
+
 def check_rows(n: int | None, secret_n: bool) -> None:
     """Refuse a number of rows that is both public and secret."""
     if n is not None and secret_n:
         raise InvalidInput("--n declares the number of rows public; leave out --secret-n.")
 
 
-def column_names(columns: str | None) -> list[str] | None:
-    """The names of --columns."""
+def column_names(columns: str | None, option: str = "--columns") -> list[str] | None:
+    """The names that an option lists."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",")]
     if not all(names):
-        raise InvalidInput("--columns has an empty name; separate names by single commas.")
+        raise InvalidInput(f"{option} has an empty name; separate names by single commas.")
     return names
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count, plan_mean, plan_sum
 from muhat.planning.shortcuts import count, mean, sum
-from muhat.planning.targeting import privacy_for
 
 __all__ = [
     "Plan",
@@ -14,6 +13,5 @@ __all__ = [
     "plan_count",
     "plan_mean",
     "plan_sum",
-    "privacy_for",
     "sum",
 ]

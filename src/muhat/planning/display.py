@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muhat._text import joined
+from muhat.planning.planned import PlannedStatistic
+from muhat.privacy import Privacy, cautions
 from muhat.release.display import page, table
 
 if TYPE_CHECKING:
@@ -13,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def plan_text(plan: Plan) -> str:
-    """A plan for the terminal: its terms, and each part."""
+    """A plan for the terminal: its terms, and each part, or each statistic of a set."""
+    if plan.statistics:
+        shown = [_set_facts(plan), PlannedStatistic.rows(plan.statistics)]
+        lines = [line for rows in shown for line in (*table(rows), "")]
+        return joined([*lines, *_set_notes(plan)])
     return joined("\n\n".join(mechanism_text(part.mechanism) for part in plan.parts).splitlines())
 
 
@@ -26,7 +32,26 @@ def mechanism_text(mechanism: Mechanism, *more: list[str]) -> str:
 
 def plan_html(plan: Plan) -> str:
     """A plan for a notebook."""
+    if plan.statistics:
+        facts = [": ".join(row) for row in _set_facts(plan)[1:]]
+        rows = PlannedStatistic.rows(plan.statistics)
+        return page(f"Plan: {_set_title(plan)}", rows, [*facts, *_set_notes(plan)])
     return "".join(_html(part.mechanism) for part in plan.parts)
+
+
+def _set_title(plan: Plan) -> str:
+    number = len(plan.statistics)
+    return "a statistic" if number == 1 else f"{number} statistics for one promise"
+
+
+def _set_facts(plan: Plan) -> Rows:
+    first = plan.parts[0].mechanism
+    return [["plan", _set_title(plan)], *_terms(first, plan.privacy), ["noise", plan.mechanism]]
+
+
+def _set_notes(plan: Plan) -> list[str]:
+    told = [line for part in plan.parts for line in part.mechanism.set_notes(part.name)]
+    return [*told, f"Assumed: {'; '.join(plan.assumptions)}."]
 
 
 def _html(mechanism: Mechanism) -> str:
@@ -36,12 +61,15 @@ def _html(mechanism: Mechanism) -> str:
 
 
 def _facts(mechanism: Mechanism) -> Rows:
+    terms = _terms(mechanism, mechanism.privacy)
+    return [["plan", mechanism.title], *terms, *mechanism.facts()]
+
+
+def _terms(mechanism: Mechanism, promise: Privacy) -> Rows:
     return [
-        ["plan", mechanism.title],
-        ["promise", f"{mechanism.privacy.describe()}, {mechanism.relation}"],
-        *(["caution", sentence] for sentence in mechanism.terms.cautions),
+        ["promise", f"{promise.describe()}, {mechanism.relation}"],
+        *(["caution", sentence] for sentence in cautions(promise, mechanism.n)),
         ["n", mechanism.number_words],
-        *mechanism.facts(),
     ]
 
 

@@ -19,6 +19,7 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.planned import PlannedStatistic
 from muhat.planning.quantile_search import QuantileSearch, quantile_search
 from muhat.planning.terms import Terms
 from muhat.release.group_quantile_answer import GroupQuantileAnswer
@@ -108,6 +109,10 @@ class GroupQuantiles(Mechanism):
             level **= 1 / self.groups
         return self.each.rank_error(level, simultaneous=simultaneous)
 
+    def planned_as(self, name: str) -> PlannedStatistic:
+        """With the rank error of a group."""
+        return replace(self.each.planned_as(name), groups=self.groups)
+
     def errors(self) -> list[tuple[float, int]]:
         """The largest rank error of a group for confidences from a half to 0.999."""
         return self.each.errors()
@@ -154,7 +159,14 @@ class GroupQuantiles(Mechanism):
         if chosen is None:
             raise InvalidInput("must be named when there are groups", parameter="columns")
         names = [one.name for one in self.categories]
-        return open_groups(data, chosen, names, self.categories, dim=len(self.recipe.grids))
+        return open_groups(
+            data,
+            chosen,
+            names,
+            self.categories,
+            dim=len(self.recipe.grids),
+            people=self.terms.people(),
+        )
 
     def counted(self, source: GroupSource) -> GroupQuantiles:
         """The same for these records; a public n is compared, or counted."""

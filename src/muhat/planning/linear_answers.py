@@ -274,11 +274,11 @@ class LinearAnswers(Mechanism):
             categories = categories_of(dict(zip(chosen, cells, strict=True)), missing="drop")
             if self.neighbors is Neighbors.SUBSTITUTE:
                 require_every_record(categories)
-        return TableCounts(open_cells(data, chosen, categories))
+        return TableCounts(open_cells(data, chosen, categories, people=self.terms.people()))
 
     def counted(self, source: Counts) -> LinearAnswers:
         """The same for these records, whose number is public under substitution."""
-        if self.terms.is_secret:
+        if self.terms.hides_n:
             return self
         total = source.total()
         if self.n not in (None, total):

@@ -16,6 +16,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.noise.spread import Spread
 from muhat.noise.student import StudentSpread
+from muhat.planning.planned import PlannedStatistic
 from muhat.planning.terms import Terms, UnderTerms
 from muhat.release.certificate import Certificate
 
@@ -140,6 +141,27 @@ class Mechanism(UnderTerms, ABC):
         """`error_at`, by names."""
         return None
 
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        """What is known beforehand of each of the statistics of a set; none if it is for one."""
+        return ()
+
+    def planned_as(self, name: str) -> PlannedStatistic:
+        """The same of its only statistic, by the name that it has in a set."""
+        errors = self.standard_error
+        return PlannedStatistic(
+            name=name,
+            groups=self.groups,
+            share=1.0,
+            mechanism=self.name,
+            error=None if errors is None else float(errors.max()),
+            certificate=self.certificate,
+        )
+
+    @property
+    def groups(self) -> int:
+        """In how many groups of records it is answered."""
+        return 1
+
     @abstractmethod
     def errors(self) -> list[tuple[Any, Any]]:
         """A table of errors: of each value, or for cases that there may be."""
@@ -167,7 +189,7 @@ class Mechanism(UnderTerms, ABC):
     @property
     def number_words(self) -> str:
         """What is known of n."""
-        if self.terms.is_secret:
+        if self.terms.hides_n:
             return "secret"
         return "counted from the data" if self.n is None else f"{self.n}, public"
 
@@ -182,6 +204,12 @@ class Mechanism(UnderTerms, ABC):
     def notes(self) -> list[str]:
         """Sentences below the tables."""
         return []
+
+    def set_notes(self, name: str) -> list[str]:
+        """The same in a set of statistics, where the part has this name: how good it is."""
+        if self.certificate is None or self.certificate.ratio is None:
+            return []
+        return [f"{name[:1].upper()}{name[1:]}: {self.certificate.closeness()}."]
 
     @abstractmethod
     def figure(self, *chosen: Any) -> Figure:
@@ -208,6 +236,10 @@ class Mechanism(UnderTerms, ABC):
     @abstractmethod
     def read(self, source: Any) -> Any:
         """Read the values, add the noise, and say what came out: an `Answer`."""
+
+    def answers(self, source: Any) -> tuple[Any, ...]:
+        """Read the values, and say what came out for each of its `statistics`."""
+        return (self.read(source),)
 
     def basis(self, *said: str) -> dict[str, Any]:
         """What an answer says of how it was made, of how many records, and what it rests on."""

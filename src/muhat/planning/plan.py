@@ -18,10 +18,13 @@ from muhat._plain import digest_of
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike
+from muhat.noise.kinds import NoiseKind, Strength
 from muhat.planning.display import plan_html, plan_text
 from muhat.planning.mechanism import Columns, Mechanism
+from muhat.planning.planned import PlannedStatistic
 from muhat.planning.run import run
 from muhat.planning.terms import Terms, UnderTerms
+from muhat.privacy import Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
 
@@ -40,28 +43,44 @@ SCHEMA = "muhat.plan/2"
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A statistic's mechanism, and the share of the promise that it takes."""
+    """A mechanism for one or more statistics, and the share of the promise that it takes."""
 
     name: str
     mechanism: Mechanism
     share: Fraction = Fraction(1)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its answers are called."""
+        return tuple(each.name for each in self.mechanism.statistics()) or (self.name,)
+
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        """What is known of each beforehand, with its share of the whole promise."""
+        share = float(self.share)
+        known = self.mechanism.statistics() or (self.mechanism.planned_as(self.name),)
+        return tuple(replace(each, share=share * each.share) for each in known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(UnderTerms):
     """What will be released under which terms; `mh.plan_mean` and its like make it.
 
-    A plan of one part has the attributes of its mechanism as its own.
+    A plan of one part has the attributes of its mechanism as its own. Parts have shares of the
+    promise, or of one that implies it and adds up: `shared`.
     """
 
     terms: Terms
     parts: tuple[Part, ...]
+    shared: Privacy | None = None
 
     def __post_init__(self) -> None:
         if sum(part.share for part in self.parts) > 1:
             raise InvalidInput("the parts of a plan take more than the whole promise.")
+        if self.shared is not None and not _implies(self.shared, self.privacy):
+            raise InvalidInput("what the parts of a plan share implies less than was promised.")
+        whole = self.terms if self.shared is None else replace(self.terms, privacy=self.shared)
         for part in self.parts:
-            if part.mechanism.terms != self.terms.part(part.share):
+            if part.mechanism.terms != whole.part(part.share):
                 raise InvalidInput(
                     "a plan's terms are those its parts were made for; make a new plan instead of "
                     "changing them."
@@ -107,7 +126,7 @@ class Plan(UnderTerms):
     standard_error_at = Delegated[Callable[..., Floats]]("Of a ratio, for n values a column.")
     method = Delegated[Any]("How the records' place is learnt.")
     least_n = Delegated[int]("The least number of records for which every step works.")
-    shares = Delegated[dict[str, float]]("What each step takes of the promise.")
+    _step_shares = Delegated[dict[str, float]]("What each step takes.", "shares")
     instance_ratio = Delegated[float]("The error in units of half the diameter over n.")
     moment = Delegated[Any]("What is assumed of the distribution.")
     rmse = Delegated[float]("The most root mean square error against the distribution's mean.")
@@ -131,11 +150,30 @@ class Plan(UnderTerms):
     def _called(self) -> str:
         return f"the plan of a {self._only.statistic} by {self._only.name}"
 
-    def __getitem__(self, name: str) -> Mechanism:
+    @property
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        """What is known beforehand of every statistic of a set."""
+        if len(self.parts) == 1 and not self.parts[0].mechanism.statistics():
+            return ()
+        return tuple(each for part in self.parts for each in part.statistics())
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What each statistic, or each step, takes of the promise.
+
+        Statistics that are read off the same noisy numbers share those.
+        """
+        return {each.name: each.share for each in self.statistics} or self._step_shares
+
+    def __getitem__(self, name: str) -> Mechanism | PlannedStatistic:
+        named: dict[str, Mechanism | PlannedStatistic] = {}
         for part in self.parts:
-            if part.name == name:
-                return part.mechanism
-        names = ", ".join(repr(part.name) for part in self.parts)
+            own = {each.name: each for each in part.statistics()}
+            named |= own if part.mechanism.statistics() else {part.name: part.mechanism}
+        if name in named:
+            return named[name]
+        known = [own for part in self.parts for own in part.names]
+        names = ", ".join(map(repr, known))
         raise InvalidInput(f"the plan has no part {name!r:.60}; it has {names}.")
 
     @cached_property
@@ -163,6 +201,8 @@ class Plan(UnderTerms):
         told: dict[str, Any] = {"parts": parts}
         if len(parts) == 1:
             (told,) = parts
+        if self.statistics:
+            told["statistics"] = [each.to_dict() for each in self.statistics]
         return {
             "schema": SCHEMA,
             **self.terms.to_dict(),
@@ -201,7 +241,8 @@ class Plan(UnderTerms):
             replace(part, mechanism=mechanism)
             for part, mechanism in zip(self.parts, mechanisms, strict=True)
         )
-        return Plan(replace(self.terms, n=first.n, was_counted=first.was_counted), parts)
+        terms = replace(self.terms, n=first.n, was_counted=first.was_counted)
+        return replace(self, terms=terms, parts=parts)
 
     def describe(self) -> str:
         """The plan in words and tables."""
@@ -219,6 +260,12 @@ class Plan(UnderTerms):
 
     def _repr_html_(self) -> str:
         return plan_html(self)
+
+
+def _implies(shared: Privacy, promise: Privacy) -> bool:
+    """Whether what adds up is at most what was promised, in noise of its own kind."""
+    kind = NoiseKind.named_by(shared)
+    return Strength.of(shared, kind).keeps(promise)
 
 
 def _fields(mechanism: Mechanism) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import independent_law
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
+from muhat.planning.planned import PlannedStatistic
 from muhat.planning.run import HasRows, counted_terms
 from muhat.planning.terms import Terms
 from muhat.privacy import as_typed
@@ -79,6 +80,11 @@ class QuantileSearch(Mechanism):
         """As of the release: each value will lie within so many ranks of its quantile's."""
         errors = rank_errors(self.recipe.searches, confidence, simultaneous=simultaneous)
         return errors if isinstance(self.q, tuple) else errors[0]
+
+    def planned_as(self, name: str) -> PlannedStatistic:
+        """With the rank error of 95 of 100 releases."""
+        error = float(self.rank_error().max())
+        return replace(super().planned_as(name), error=error, in_ranks=True)
 
     def errors(self) -> list[tuple[float, int]]:
         """The largest rank error for confidences from a half to 0.999."""
@@ -147,7 +153,8 @@ class QuantileSearch(Mechanism):
         from muhat.data.selection import column_names
 
         chosen = self.columns if columns is None else columns
-        return open_source(data, column_names(chosen), len(self.recipe.grids))
+        people = self.terms.people()
+        return open_source(data, column_names(chosen), len(self.recipe.grids), people=people)
 
     def counted(self, source: HasRows) -> QuantileSearch:
         """The same for these records; a public n is compared, or counted."""

@@ -82,7 +82,8 @@ def plan_queries(
 
 def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
     """The strategy and the noise with the least error; the others are its rivals."""
-    absent = not terms.is_secret and not all(one.keeps_every_record for one in asked.categories)
+    every = terms.unit is None and all(one.keeps_every_record for one in asked.categories)
+    absent = not terms.is_secret and not every
     # The certificate is about complete data, where records are replaced.
     floor = _factorized(asked.workload, asked.p, terms.neighbors, asked.tol).floor
     found = [

@@ -47,9 +47,10 @@ class Asked(Protocol[Opened]):
 def run(asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike) -> Release:
     """Carry a plan out: the answers of its parts, beside what was promised and paid for them."""
     plan, answers, head = carried_out(asked, data, columns, ledger)
+    several = len(answers) > 1
     return Release(
         answers=answers,
-        names=tuple(part.name for part in plan.parts) if len(answers) > 1 else (),
+        names=tuple(name for part in plan.parts for name in part.names) if several else (),
         privacy=plan.privacy,
         neighbors=plan.neighbors,
         plan_digest=plan.digest,
@@ -71,13 +72,19 @@ def carried_out(
     notes = [mechanism.note(source) for mechanism, source in work]
     told = [note for note in notes if note is not None]
     head = _charge(account, plan, "; ".join(told)) if account is not None and told else None
-    return plan, tuple(mechanism.read(source) for mechanism, source in work), head
+    answers = [answer for mechanism, source in work for answer in mechanism.answers(source)]
+    return plan, tuple(answers), head
 
 
 def approve(account: Ledger | None, terms: Terms) -> None:
     """Ask the account, if one is kept, whether it can pay; nothing is written."""
     if account is not None:
-        account.approve(terms.privacy, neighbors=terms.neighbors, contributions=terms.contributions)
+        account.approve(
+            terms.privacy,
+            neighbors=terms.neighbors,
+            contributions=terms.contributions,
+            unit=terms.unit,
+        )
 
 
 def _charge(account: Ledger, plan: Plan, note: str) -> dict[str, Any]:
@@ -89,6 +96,7 @@ def _charge(account: Ledger, plan: Plan, note: str) -> dict[str, Any]:
         plan.privacy,
         neighbors=plan.neighbors,
         contributions=plan.contributions,
+        unit=plan.terms.unit,
         plan_digest=plan.digest,
         note=printable(note[:LONGEST_NOTE]),
     )
@@ -114,7 +122,7 @@ def counted_terms(
 
     How far the two are apart is not told.
     """
-    if terms.is_secret:
+    if terms.hides_n:
         return terms
     rows = source.rows()
     if terms.n is None and rows == 0:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import overload
 
 from numpy.typing import ArrayLike
 
@@ -12,10 +14,15 @@ from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
+from muhat.planning.several import set_of_statistics
+from muhat.planning.terms import COUNTED, Counted
 from muhat.privacy import GDP, KINDS, Privacy, PureDP
+from muhat.statistics.asked import Asked
 from muhat.statistics.bounded import NamedBounds, as_domain
+from muhat.statistics.schema import Schema
 
 
+@overload
 def privacy_for(
     *,
     domain: Domain | NamedBounds,
@@ -27,8 +34,37 @@ def privacy_for(
     weights: ArrayLike | Mapping[str, float] | None = None,
     contributions: int = 1,
     missing: str | None = None,
+) -> Privacy: ...
+
+
+@overload
+def privacy_for(
+    *,
+    statistics: Sequence[Asked],
+    schema: Schema,
+    n: int | Counted | None = COUNTED,
+    kind: str = "zcdp",
+    delta: float | None = None,
+) -> Privacy: ...
+
+
+def privacy_for(
+    *,
+    domain: Domain | NamedBounds | None = None,
+    n: int | Counted | None = COUNTED,
+    error: float | None = None,
+    kind: str = "zcdp",
+    p: float = 2,
+    delta: float | None = None,
+    weights: ArrayLike | Mapping[str, float] | None = None,
+    contributions: int = 1,
+    missing: str | None = None,
+    statistics: Sequence[Asked] | None = None,
+    schema: Schema | None = None,
 ) -> Privacy:
     """The weakest promise whose best mean has at most this expected error.
+
+    With `statistics` and their `schema`, the weakest that meets the target= of each of them.
 
     With a dict of bounds the error counts in widths of the columns, as in `plan_mean`; for the
     unit of the data give weights of 1. Where values may be missing (`missing="drop"`, as for a
@@ -39,13 +75,22 @@ def privacy_for(
     ZCDP(rho=0.2)
     """
     asked = KINDS[_check.one_of("kind", kind, KINDS)]
-    as_domain(domain)
-    target = _check.positive("error", error)
-    n = _check.count("n", n)
     if asked.spends_delta and delta is None:
         raise InvalidInput(f'kind="{kind}" needs a delta, for instance delta=1e-6.')
     if not asked.spends_delta and delta is not None:
         raise InvalidInput(f'delta goes with kind="approx" only; got kind={kind!r}.')
+    if statistics is not None:
+        if domain is not None or error is not None or schema is None:
+            raise InvalidInput(
+                "statistics go with a schema, and have targets of their own; leave domain and "
+                "error out."
+            )
+        return _promise_for_set(statistics, schema, n, asked, delta)
+    if domain is None:
+        raise InvalidInput("must say where records lie", parameter="domain")
+    as_domain(domain)
+    target = _check.positive("error", error)
+    n = _check.count("n", n)
 
     def plan(promise: Privacy) -> Plan:
         return plan_mean(
@@ -72,6 +117,29 @@ def privacy_for(
             )
         found.append(_reached(asked, delta, pure, achieved / target, plan, target))
     return min(found, key=lambda promise: promise.amounts[0])
+
+
+def _promise_for_set(
+    statistics: Sequence[Asked],
+    schema: Schema,
+    n: int | Counted | None,
+    asked: type[Privacy],
+    delta: float | None,
+) -> Privacy:
+    """The targets say what share of a unit promise they need, and so how many units."""
+    pure = not asked.admits_normal
+    unit: Privacy = PureDP(epsilon=1.0) if pure else GDP(mu=1.0)
+    needed = set_of_statistics(statistics, schema=schema, privacy=unit, n=n).needed()
+    if not needed:
+        raise InvalidInput(
+            'no statistic has a target; give one, as mh.Count(target={"standard_error": 5}).'
+        )
+    strength = needed if pure else math.sqrt(needed)
+    for slack in (1e-9, 1e-7, 1e-5):
+        promise = asked.of_noise(strength * (1 + slack), pure=pure, delta=delta)
+        if set_of_statistics(statistics, schema=schema, privacy=promise, n=n).needed() <= 1:
+            return promise
+    raise InvalidInput("the targets are out of reach of exact arithmetic.")
 
 
 def _reached(

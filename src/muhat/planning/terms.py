@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muhat import _check, privacy
 from muhat._words import Parameter
@@ -14,6 +14,9 @@ from muhat.ledger import Ledger
 from muhat.noise.protection import Protection
 from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Neighbors, Privacy, check_promise
+
+if TYPE_CHECKING:
+    from muhat.data.units import People
 
 
 class Counted(enum.Enum):
@@ -42,7 +45,9 @@ class Terms:
     """The promise, the relation it is about, n, and how many records a person has at most.
 
     Where records are replaced n is public: None until the rows are counted. Where they are added or
-    removed it is secret, and always None; `n_min` may say how many there are at the least.
+    removed it is secret, and always None; `n_min` may say how many there are at the least. With a
+    `unit`, the column that says whose record it is, no more than `contributions` records of a
+    person enter; without one, that nobody has more is assumed.
     """
 
     privacy: Privacy
@@ -51,6 +56,7 @@ class Terms:
     contributions: int = 1
     n_min: int | None = None
     was_counted: bool = False
+    unit: str | None = None
 
     @classmethod
     def checked(
@@ -61,6 +67,7 @@ class Terms:
         neighbors: Neighbors | str | None = None,
         contributions: int = 1,
         n_min: int | None = None,
+        unit: str | None = None,
     ) -> Terms:
         """The terms of a public n, of one to be counted, or of a secret one, None."""
         check_promise(privacy)
@@ -68,6 +75,12 @@ class Terms:
         number = None if n is None or isinstance(n, Counted) else _check.count("n", n)
         if n_min is not None and n is not None:
             raise InvalidInput(Parameter("n_min"), " is for a secret n; leave it out.")
+        if unit is not None and number is not None:
+            raise InvalidInput(
+                "n is no public number where a person may have any number of rows; leave ",
+                Parameter("n"),
+                " out.",
+            )
         warn_of_large_delta(privacy, number)
         return cls(
             privacy=privacy,
@@ -75,12 +88,21 @@ class Terms:
             n=number,
             contributions=_check.count("contributions", contributions),
             n_min=None if n_min is None else _check.count("n_min", n_min),
+            unit=unit,
         )
 
     @property
     def is_secret(self) -> bool:
         """Whether the number of records is."""
         return self.neighbors is Neighbors.ADD_REMOVE
+
+    @property
+    def hides_n(self) -> bool:
+        """Whether nobody is told how many records there are.
+
+        Where a person may have any number of rows, whoever replaces one changes it.
+        """
+        return self.is_secret or self.unit is not None
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -91,6 +113,12 @@ class Terms:
     def protection(self) -> Protection:
         """What they ask of noise."""
         return Protection(self.privacy, self.neighbors, self.contributions)
+
+    def people(self) -> People | None:
+        """Whose rows belong together, and how many of them enter; None if each is alone."""
+        from muhat.data.units import People
+
+        return None if self.unit is None else People(self.unit, self.contributions)
 
     def part(self, share: Fraction) -> Terms:
         """The terms of a share of the promise."""
@@ -103,19 +131,27 @@ class Terms:
 
     def number(self) -> tuple[str, ...]:
         """What is known of n, in sentences."""
-        if self.is_secret:
+        if self.hides_n:
             return ("n is secret",)
         known = "the number of records" if self.n is None else f"n = {self.n}"
         return (f"{known} is public", *["n was counted from the data"] * self.was_counted)
 
     def person(self) -> str:
         """How many records a person has, in a sentence."""
+        if self.unit is not None:
+            rows = "row" if self.contributions == 1 else "rows"
+            return (
+                f"at most {self.contributions} {rows} of each {self.unit} enter, chosen by a "
+                "secret key that nobody else's rows have a part in"
+            )
         records = "one record" if self.contributions == 1 else f"{self.contributions} records"
         return f"a person contributes at most {records}"
 
     def relation(self, unit: str = "record") -> str:
         """What one person can do to the data, in words."""
         records = f"one {unit}" if self.contributions == 1 else f"{self.contributions} {unit}s"
+        if self.unit is not None:
+            records = f"all rows of one {self.unit}"
         return f"{records} {'added or removed' if self.is_secret else 'replaced'}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -125,6 +161,7 @@ class Terms:
             "neighbors": self.neighbors.value,
             "n": self.n,
             "contributions": self.contributions,
+            **({} if self.unit is None else {"unit": self.unit}),
         }
 
 

@@ -11,7 +11,7 @@ from muhat.privacy.gaussian import GDP
 from muhat.privacy.renyi import RDP
 # isort: on
 
-from muhat.privacy.composition import Filter, compose
+from muhat.privacy.composition import Filter, adding_up, compose
 from muhat.privacy.conversions import gaussian_mu_squared, pure_within
 from muhat.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
 from muhat.privacy.groups import for_groups
@@ -32,6 +32,7 @@ __all__ = [
     "Neighbors",
     "Privacy",
     "PureDP",
+    "adding_up",
     "as_typed",
     "cautions",
     "charged_in",

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from muhat.errors import BudgetExceeded, InvalidInput
+from muhat.privacy.conversions import gaussian_mu_squared, pure_within
+from muhat.privacy.gaussian import GDP
 from muhat.privacy.promise import Privacy
+from muhat.privacy.pure import PureDP
 
 
 def compose(promises: Iterable[Privacy]) -> Privacy:
@@ -26,6 +29,24 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
         _require_like(parts[0], part)
     totals = [sum(column, Fraction(0)) for column in zip(*(p.amounts for p in parts), strict=True)]
     return parts[0].with_amounts(totals)
+
+
+def adding_up(promise: Privacy, *, pure: bool) -> Privacy:
+    """The promise that steps with noise of one kind share: it adds up, and implies the one given.
+
+    Normal noise under (ε, δ) is shared as Gaussian privacy, which loses nothing.
+
+    >>> from muhat.privacy import ZCDP, ApproxDP
+    >>> adding_up(ZCDP(rho=0.1), pure=False)
+    ZCDP(rho=0.1)
+    >>> round(adding_up(ApproxDP(epsilon=1.0, delta=1e-6), pure=False).mu, 4)
+    0.2237
+    """
+    if pure:
+        return PureDP(epsilon=pure_within(promise))
+    if promise.spends_delta:
+        return GDP(mu=GDP.number_at_most(gaussian_mu_squared(promise)))
+    return promise
 
 
 def _require_like(first: Privacy, second: Privacy) -> None:

@@ -77,7 +77,12 @@ class Certificate:
         """One sentence: how close to the best possible."""
         if self.ratio is None:
             return "No lower bound with a known constant applies."
-        return f"This is {times(self.ratio)} the least error that is possible for such mechanisms."
+        return f"This is {self.closeness()}."
+
+    def closeness(self) -> str:
+        """How close to the best possible, in a few words; only where there is a ratio."""
+        assert self.ratio is not None
+        return f"{times(self.ratio)} the least error that is possible for such mechanisms"
 
     def __repr__(self) -> str:
         return self.describe()

@@ -317,18 +317,21 @@ class Release:
         lines: list[str] = []
         for title, each, notes in self._shown():
             details = ["", *each.details()] if more and each.details() else []
-            lines += ["", title, *details, "", *table(each.rows()), "", *notes]
+            lines += ["", title, *details, "", *table(each.rows()), *[""] * bool(notes), *notes]
         return joined([*lines[1:], *more])
 
     def _shown(self) -> Iterator[tuple[str, Answer, list[str]]]:
         """The title, the answer and the notes of every part."""
-        headings = [f"Private {each.heading}" for each in self.answers]
         spent = f"{self.privacy.describe()} · {self.answers[0].people}"
-        said = caution_lines(self.privacy, self.n)
-        for title, each in zip(self.names or headings, self.answers, strict=True):
-            yield f"{title} · {spent}", each, [*said, *each.notes()]
-            # Of all parts together, and so said once.
-            spent, said = each.heading, []
+        said = dict.fromkeys(caution_lines(self.privacy, self.n))
+        for place, each in enumerate(self.answers):
+            title = self.names[place] if self.names else f"Private {each.heading}"
+            # What holds for several parts is said once, below the first of them.
+            notes = [line for line in each.notes() if line not in said] if place else each.notes()
+            more = spent if place == 0 else each.heading
+            heading = title if more == title else f"{title} · {more}"
+            yield heading, each, notes if place else [*said, *notes]
+            said |= dict.fromkeys(notes)
 
 
 def _kind(schema: str) -> type[Answer]:

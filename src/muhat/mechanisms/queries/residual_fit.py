@@ -25,8 +25,9 @@ from muhat.workloads.residuals import MarginalFactorization
 LEAST_MULTIPLIER = 1 << 10
 """Rounding a multiplier down costs less than a thousandth of the noise."""
 
-MARGIN = 1 - 2.0**-38
-"""Room for the rounding of floats in what follows, given away before multipliers are cut."""
+SHRINKING = (2.0**-38, 2.0**-30, 2.0**-24, 2.0**-20, 2.0**-16)
+"""Room for rounding, given away before multipliers are cut: the least that is enough. Lengths are
+rounded up to whole numbers, which matters where a person has millions of records."""
 
 
 def fit_residuals(
@@ -47,8 +48,20 @@ def fit_residuals(
             f"the factorisation is for neighbors={factorization.neighbors.value!r}; "
             f"got {neighbors.value!r}."
         )
-    room = math.sqrt(strength_squared) * law.unit / contributions * MARGIN
-    sides = 2 if neighbors is Neighbors.SUBSTITUTE else 1
+    for shrink in SHRINKING:
+        room = math.sqrt(strength_squared) * law.unit / contributions * (1 - shrink)
+        query = _best(factorization, law, room)
+        moved = query.sensitivity(law.sensitivity_norm, neighbors, contributions)
+        if law.keeps(Strength(law.kind, strength_squared), moved):
+            return query
+    raise AssertionError("the query is more sensitive than the promise allows")
+
+
+def _best(
+    factorization: MarginalFactorization, law: ScaleFamily, room: float
+) -> ResidualQuery | TableMarginals:
+    """The query of the least error whose integers move by no more than the room."""
+    sides = 2 if factorization.neighbors is Neighbors.SUBSTITUTE else 1
     if law.sensitivity_norm == 2:
         weights = factorization.coefficients
     elif law.sensitivity_norm == 1:
@@ -69,11 +82,7 @@ def fit_residuals(
             "than 10^10 times what one record moves. Choose a larger epsilon, rho or mu, or ask "
             "for smaller tables."
         )
-    query = min(possible, key=lambda query: _error(factorization, query))
-    moved = query.sensitivity(law.sensitivity_norm, neighbors, contributions)
-    if not law.keeps(Strength(law.kind, strength_squared), moved):
-        raise AssertionError("the query is more sensitive than the promise allows")
-    return query
+    return min(possible, key=lambda query: _error(factorization, query))
 
 
 def _residuals(

@@ -1,0 +1,206 @@
+"""`muhat sum`, `muhat count`, `muhat variance`, and `--by` for them and for `muhat mean`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from muhat.cli.options import (
+    Promised,
+    check_rows,
+    column_names,
+    ledger_options,
+    promise_options,
+    remind_of_ledger,
+    show_plan,
+)
+from muhat.cli.queries import declared_categories
+from muhat.cli.spark import ChosenEngine, engine_options
+from muhat.cli.where import bounds_from
+from muhat.errors import InvalidInput
+from muhat.privacy import from_flags
+
+if TYPE_CHECKING:
+    from muhat.ledger import Ledger
+    from muhat.statistics.asked import Asked
+    from muhat.statistics.schema import Schema
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def group_options(command: Command) -> Command:
+    """--by with the categories of its columns, whose rows they are, and --dry-run."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Show the plan; read no data, spend nothing."),
+        click.option(
+            "--max-rows", type=int, metavar="K", help="At most so many rows of a person enter."
+        ),
+        click.option(
+            "--unit", metavar="COLUMN", help="Whose row it is: all rows of a person are protected."
+        ),
+        click.option(
+            "--bins",
+            multiple=True,
+            metavar="COLUMN=0,18,65,…",
+            help="The public edges of bins for a column of numbers in --by.",
+        ),
+        click.option(
+            "--categories",
+            multiple=True,
+            metavar="COLUMN=X,Y,…",
+            help="The public categories of a column in --by; once for each.",
+        ),
+        click.option("--by", metavar="A,B,…", help="A value for every group of these columns."),
+    ):
+        command = option(command)
+    return command
+
+
+def set_options(command: Callable[..., None]) -> Callable[..., None]:
+    """All that a statistic of a set is asked with, beside the promise."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--secret-n", is_flag=True, help="Keep the number of rows secret."),
+        click.option("--n", type=int, help="The public number of rows."),
+        click.option(
+            "--missing",
+            type=click.Choice(["drop", "none"]),
+            default="drop",
+            show_default=True,
+            help="A missing value is left out; none declares that there are none.",
+        ),
+    ):
+        command = option(command)
+    return ledger_options(engine_options(promise_options(group_options(command))))
+
+
+BOUNDS = click.option(
+    "--bounds",
+    multiple=True,
+    required=True,
+    metavar="COLUMN=LOW:HIGH",
+    help="Clip a column to an interval; once for each column.",
+)
+COLUMNS = click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
+
+
+@click.command(
+    epilog="Example: muhat sum sales.csv --bounds amount=0:500 --by region "
+    "--categories region=north,south --rho 0.1 --ledger budget.db"
+)
+@click.argument("files", nargs=-1, required=True)
+@COLUMNS
+@BOUNDS
+@set_options
+def sum(**options: Any) -> None:
+    """Release private sums of columns of FILES, of all rows or by groups."""
+    release_set("Sum", **options)
+
+
+@click.command(
+    epilog="Example: muhat variance people.csv --bounds age=16:90 --by sex --categories sex=f,m "
+    "--rho 0.1"
+)
+@click.argument("files", nargs=-1, required=True)
+@COLUMNS
+@BOUNDS
+@set_options
+def variance(**options: Any) -> None:
+    """Release private variances of columns of FILES, of all rows or by groups."""
+    release_set("Variance", **options)
+
+
+@click.command(
+    epilog="Example: muhat count people.csv --by region,sex --categories region=north,south "
+    "--categories sex=f,m --rho 0.1"
+)
+@click.argument("files", nargs=-1, required=True)
+@set_options
+def count(**options: Any) -> None:
+    """Release private numbers of rows of FILES, all of them or by groups."""
+    release_set("Count", **options)
+
+
+def release_set(
+    kind: str,
+    *,
+    files: tuple[str, ...],
+    engine: ChosenEngine,
+    promise: Promised,
+    ledger: Ledger | None,
+    as_json: bool,
+    dry_run: bool,
+    n: int | None,
+    secret_n: bool,
+    missing: str | None,
+    by: str | None,
+    columns: str | None = None,
+    bounds: tuple[str, ...] = (),
+    **facts: Any,
+) -> None:
+    """One statistic of each column, for one promise."""
+    from muhat.planning.several import plan
+    from muhat.planning.terms import COUNTED, number_for
+
+    check_rows(n, secret_n)
+    given = None if secret_n else COUNTED if n is None else n
+    named = bounds_from(bounds)
+    names = column_names(columns) or list(named)
+    for name in names:
+        if name not in named:
+            raise InvalidInput(f"--columns names {name!r:.60}, which has no --bounds.")
+    groups = column_names(by, "--by") or []
+    schema = _schema({name: named[name] for name in names}, groups, missing, **facts)
+    planned = plan(
+        _asked(kind, names, groups),
+        schema=schema,
+        privacy=from_flags(promise),
+        n=number_for(given, None, ledger),
+    )
+    if dry_run:
+        show_plan(planned, as_json)
+        return
+    with engine.opened(files) as data:
+        release = planned.release(data, ledger=ledger)
+    click.echo(release.to_json() if as_json else repr(release))
+    remind_of_ledger(ledger)
+
+
+def _asked(kind: str, columns: list[str], by: list[str]) -> list[Asked]:
+    from muhat.statistics import asked
+
+    if kind == "Count":
+        return [asked.Count(by=by)]
+    return [getattr(asked, kind)(column, by=by) for column in columns]
+
+
+def _schema(
+    bounds: dict[str, tuple[float, float]],
+    by: list[str],
+    missing: str | None,
+    *,
+    categories: tuple[str, ...],
+    bins: tuple[str, ...],
+    unit: str | None,
+    max_rows: int | None,
+) -> Schema:
+    """The public facts that the options name."""
+    from muhat.statistics.schema import Bins, Schema
+
+    declared: dict[str, Any] = {}
+    if by or categories or bins:
+        declared, unknown = declared_categories(by, categories, bins)
+        if unknown:
+            first = unknown[0]
+            raise InvalidInput(
+                f"the categories of {first!r:.60} must be declared, since those that occur in the "
+                f"data are not public: --categories {first}=A,B,… or --bins {first}=0,18,65."
+            )
+    groups = {
+        name: Bins(cells["bins"]) if isinstance(cells, dict) else list(cells)
+        for name, cells in declared.items()
+    }
+    complete = missing == "none"
+    return Schema({**bounds, **groups}, unit=unit, max_rows=max_rows, complete=complete)

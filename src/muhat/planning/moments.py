@@ -1,0 +1,415 @@
+"""Statistics that are read off noisy counts, sums, squares and products by groups, all in one pass.
+
+Counts, sums, means, variances, covariances, correlations and regressions of any groups are linear
+in the same cells or follow from what is. All tables of one kind (the counts, the sums of one
+column) have one strategy together, and the kinds share the promise so that the weighted sum of
+squared relative errors is least: the best noise for all of them at once has no covariance between
+kinds (docs/proofs/moment-tables.md).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from muhat import bounds
+from muhat._arrays import Floats
+from muhat.data.moments import Family, MomentColumn, MomentSource, step
+from muhat.data.units import People
+from muhat.errors import DataChanged
+from muhat.mechanisms.queries.moment_block import Axes, MomentBlock, floor_of
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
+from muhat.planning.mechanism import Columns, Mechanism, Rows
+from muhat.planning.planned import PlannedStatistic
+from muhat.planning.run import counted_terms
+from muhat.planning.terms import Terms
+from muhat.privacy import Neighbors
+from muhat.release.certificate import Certificate
+from muhat.release.display import certificate_lines
+from muhat.release.moments import NoisyMoments, NoisyTable
+from muhat.release.statistic_answer import StatisticAnswer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from muhat.data.categories import Categories
+    from muhat.statistics.asked import Asked
+
+Term = tuple[str, ...]
+
+LEAST_GAIN = 1.01
+"""What is won by planning together is told from here on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A statistic, the axes of its groups, and the columns that must be recorded for it."""
+
+    asked: Asked
+    axes: Axes
+    recorded: Term
+
+    def family(self, term: Term) -> Family:
+        """Where a term is summed: squares with their column."""
+        return Family(self.recorded, tuple(dict.fromkeys(term)))
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """All that it reads."""
+        return tuple(dict.fromkeys(map(self.family, self.asked.terms())))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CellMoments(Mechanism):
+    """All statistics of a set that follow from sums by groups.
+
+    `blocks` are the noisy tables, and `block_shares`, their parts of this mechanism's
+    promise; a count without a share rides free (`free_count`). Where the number of records is
+    public, that of all of them needs no noise. `people` says whose rows they are. `apart` is how
+    much larger errors would be if every statistic had noise of its own.
+    """
+
+    readings: tuple[Reading, ...]
+    categories: tuple[Categories, ...]
+    scales: tuple[MomentColumn, ...]
+    blocks: tuple[MomentBlock, ...]
+    block_shares: tuple[Fraction, ...]
+    people: People | None = None
+    apart: float | None = None
+
+    def keeps(self, terms: Terms) -> bool:
+        """Whether the blocks were made for shares of the promise that are no more than all."""
+        made = all(
+            block.protection == self._protection(terms, block, share)
+            for block, share in zip(self.blocks, self.block_shares, strict=True)
+        )
+        return made and sum(self.block_shares) <= 1
+
+    def _protection(self, terms: Terms, block: MomentBlock, share: Fraction) -> Protection | None:
+        """What a block must guarantee; without a share, what the sums beside a count leave it."""
+        rows = records_of(terms, self.people)
+        if share:
+            whole = terms.protection.part(block.kind, share)
+            return replace(whole, contributions=rows)
+        family, replaced = block.family, not terms.is_secret
+        beside = [
+            other
+            for other in self.blocks
+            if other.family.term and other.family.recorded == family.recorded
+        ]
+        alone = all(other.groupings == block.groupings for other in beside)
+        if family.term or not (replaced and beside and alone and len(block.groupings) == 1):
+            return None
+        groups = math.prod(block.cells[axis] for axis in block.groupings[0])
+        strengths = [Strength.of(other.protection.promise, block.kind) for other in beside]
+        return free_count(strengths, rows, groups)
+
+    @property
+    def name(self) -> str:
+        """The noise, and that all tables are one release."""
+        return f"{self._law} noise on sums by groups" if self.blocks else "exact"
+
+    @property
+    def _law(self) -> str:
+        """That of all noise here."""
+        return self.blocks[0].recipe.law.name
+
+    @property
+    def kind(self) -> NoiseKind:
+        """In what its privacy is counted."""
+        return self.blocks[0].kind
+
+    @property
+    def chosen(self) -> str:
+        """What was chosen before anybody looked at the data."""
+        return "the schema and the statistics"
+
+    @cached_property
+    def _deviations(self) -> dict[tuple[Family, Axes], float]:
+        """The standard deviation of every table's noise, in records of full weight."""
+        return {
+            (block.family, axes): scale * block.deviation
+            for block in self.blocks
+            for axes, scale in block.scales.items()
+        }
+
+    def deviation(self, reading: Reading, term: Term) -> float:
+        """The standard deviation of the noise on each cell of what a statistic reads."""
+        family = reading.family(term)
+        found = self._deviations.get((family, reading.axes), 0.0)
+        return found * (self._square_ratio(family) if len(set(term)) < len(term) else 1.0)
+
+    def _square_ratio(self, family: Family) -> float:
+        """How much wider the noise on squares is than that on their sums."""
+        block = next(each for each in self.blocks if each.family == family)
+        return block.unit / block.reach
+
+    def statistics(self) -> tuple[PlannedStatistic, ...]:
+        """What is known of every statistic beforehand."""
+        return tuple(self._planned(reading) for reading in self.readings)
+
+    def _planned(self, reading: Reading) -> PlannedStatistic:
+        share = sum(
+            float(part)
+            for block, part in zip(self.blocks, self.block_shares, strict=True)
+            if block.family in reading.families and reading.axes in block.groupings
+        )
+        return PlannedStatistic(
+            name=reading.asked.name,
+            groups=math.prod(self.categories[axis].size for axis in reading.axes),
+            share=share,
+            mechanism=self.name,
+            error=self._error(reading),
+            of_group=reading.asked.kind not in ("count", "sum"),
+        )
+
+    def _error(self, reading: Reading) -> float | None:
+        """The standard error of a statistic; of one that is divided by a size, times that size."""
+        known = coefficients(reading.asked, self.scales)
+        if known is None:
+            return None
+        return math.hypot(*(each * self.deviation(reading, term) for term, each in known.items()))
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """Of all tables together, weighted, beside what is possible for complete records.
+
+        Where records are replaced it is about the sums of columns alone; pure noise has none yet.
+        """
+        if not self.blocks or self.kind is NoiseKind.PURE:
+            return None
+        if self.terms.is_secret:
+            error, floor, _ = self._error_and_floor(self.blocks)
+            found = bounds.unbiased_sum(
+                floor, privacy=self.privacy, contributions=records_of(self.terms, self.people)
+            )
+            metric = "weighted root mean square error of all counts and sums together"
+            return Certificate(metric, 2.0, error, "exact", found, error)
+        sums = [block for block in self.blocks if len(block.family.term) == 1]
+        if not sums or self.n is None:
+            return None
+        error, floor, pairs = self._error_and_floor(sums)
+        found = bounds.unbiased_mean(
+            2 * floor * self.n,
+            n=self.n,
+            privacy=self.privacy,
+            contact_pairs=pairs,
+            contributions=records_of(self.terms, self.people),
+        )
+        metric = "weighted root mean square error of all sums together"
+        return Certificate(metric, 2.0, error, "exact", found, error)
+
+    def _error_and_floor(self, blocks: Sequence[MomentBlock]) -> tuple[float, float, int]:
+        """The weighted error of tables, a floor of it at μ = 1, and how many records that takes.
+
+        Complete records at the corners of the box, all signs alike and all groups alike, have no
+        correlation between different terms, so that the floors of the terms add up. Tables of one
+        term for different sets of recorded columns are the same for complete records.
+        """
+        merged: dict[Term, dict[Axes, float]] = defaultdict(dict)
+        for block in blocks:
+            own = merged[block.family.term]
+            for axes, weight in zip(block.groupings, block.weights, strict=True):
+                own[axes] = math.hypot(own.get(axes, 0.0), weight)
+        cells = blocks[0].cells
+        floor = math.fsum(floor_of(cells, groupings) for groupings in merged.values())
+        error = math.sqrt(math.fsum(block.error**2 for block in blocks))
+        columns = {name for block in blocks for name in block.family.term}
+        return error, floor, math.prod(cells) * 2 ** len(columns)
+
+    def errors(self) -> list[tuple[str, float | None]]:
+        """The standard error of every statistic; None where the data decide."""
+        return [(each.name, each.standard_error) for each in self.statistics()]
+
+    def decisive(self) -> dict[str, Any]:
+        """The statistics, the columns, the noise of all tables."""
+        return {
+            "statistics": [reading.asked.to_dict() for reading in self.readings],
+            "categories": [each.to_dict() for each in self.categories],
+            "columns": [each.to_dict() for each in self.scales],
+            "people": None if self.people is None else dataclasses.asdict(self.people),
+            "blocks": [block.to_dict() for block in self.blocks],
+            "shares": [str(share) for share in self.block_shares],
+        }
+
+    @property
+    def title(self) -> str:
+        """What is planned."""
+        return ", ".join(reading.asked.name for reading in self.readings)
+
+    def facts(self) -> Rows:
+        """The noise."""
+        return [["mechanism", self.name]]
+
+    def tables(self) -> list[Rows]:
+        """A line a statistic."""
+        return [PlannedStatistic.rows(self.statistics())]
+
+    def notes(self) -> list[str]:
+        """How good the tables are together."""
+        lines = [] if self.certificate is None else certificate_lines(self.certificate)
+        return [*lines, *self._gain()]
+
+    def set_notes(self, name: str) -> list[str]:
+        """The same, in a line each."""
+        certified = "counts and sums" if self.terms.is_secret else "sums"
+        return [*super().set_notes(f"{certified} together"), *self._gain()]
+
+    def _gain(self) -> list[str]:
+        if self.apart is None or self.apart < LEAST_GAIN:
+            return []
+        saved = f"{100 * (1 - 1 / self.apart):.0f} %"
+        return [f"Planned together, they have {saved} less error than one by one at best shares."]
+
+    def figure(self) -> Figure:
+        """The standard error of every statistic against the size of a group."""
+        from muhat.planning.set_picture import set_figure
+
+        return set_figure(self.statistics())
+
+    def open(self, data: Any, columns: Columns) -> MomentSource:
+        """The data as records in groups, of people if rows have a unit."""
+        from muhat.data.moments import open_moments
+
+        return open_moments(data, self.scales, self.categories, people=self.people)
+
+    def counted(self, source: MomentSource) -> CellMoments:
+        """The same for these records; a public n is compared, or counted."""
+        return replace(self, terms=counted_terms(self.terms, source, "set of statistics"))
+
+    def note(self, source: MomentSource) -> str:
+        """The statistics."""
+        return self.title
+
+    def read(self, source: MomentSource) -> dict[tuple[Family, bool], dict[Axes, NoisyTable]]:
+        """The noisy tables, by family, and whether they are squares; one pass."""
+        wanted: dict[Family, tuple[Axes, ...]] = {}
+        for block in self.blocks:
+            wanted[block.family] = (*wanted.get(block.family, ()), *block.groupings)
+        squares = {block.family for block in self.blocks if block.squares}
+        exact = source.tables(wanted, squares, undeclared=True)
+        found: dict[tuple[Family, bool], dict[Axes, NoisyTable]] = defaultdict(dict)
+        for block in self.blocks:
+            family, full = block.family, self._full(block)
+            for axes, values in block.sums(exact[family, False]).items():
+                scale = block.scales[axes] * full
+                declared = self._declared(axes, values) * full
+                found[family, False][axes] = NoisyTable(declared, scale, self._law)
+            if block.squares:
+                for axes, values in block.squared(exact[family, True]).items():
+                    scale = block.square_scales[axes]
+                    declared = self._declared(axes, values)
+                    found[family, True][axes] = NoisyTable(declared, scale, self._law)
+        return found
+
+    def _declared(self, axes: Axes, values: Floats) -> Floats:
+        """The cells of a noisy table, flat, that stand for groups: not those of other values."""
+        groups = [self.categories[axis] for axis in axes]
+        table = values.reshape([cells_of(each) for each in groups])
+        return table[tuple(slice(each.size) for each in groups)].ravel()
+
+    def _full(self, block: MomentBlock) -> float:
+        """What a record of full weight adds: 1, but for the rounding of products."""
+        columns = {column.name: column for column in self.scales}
+        return float(block.reach * step(block.family, columns))
+
+    def answers(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
+        """Every statistic, read off the tables."""
+        tables = self.read(source)
+        return tuple(self._answer(reading, tables) for reading in self.readings)
+
+    def _answer(
+        self,
+        reading: Reading,
+        tables: Mapping[tuple[Family, bool], Mapping[Axes, NoisyTable]],
+    ) -> StatisticAnswer:
+        asked, axes = reading.asked, reading.axes
+        found = {}
+        for term in asked.terms():
+            key = reading.family(term), len(set(term)) < len(term)
+            found[term] = tables[key][axes] if key in tables and axes in tables[key] else self._all
+        own = [column for column in self.scales if column.name in asked.columns]
+        moments = NoisyMoments(
+            found,
+            {column.name: column.center for column in own},
+            {column.name: column.half_width for column in own},
+        )
+        groups = [self.categories[axis] for axis in axes]
+        return StatisticAnswer(
+            kind=asked.kind,
+            name=asked.name,
+            columns=asked.columns,
+            by=tuple(str(one.name) for one in groups),
+            labels=tuple(one.labels for one in groups),
+            moments=moments,
+            **self.basis(),
+        )
+
+    @property
+    def _all(self) -> NoisyTable:
+        """The number of all records, which is public."""
+        if self.n is None:
+            raise DataChanged("the number of records is not known.")
+        return NoisyTable(np.array([float(self.n)]), 0.0, "none")
+
+
+def records_of(terms: Terms, people: People | None) -> int:
+    """How many records a person has at most: one, where its rows are made one."""
+    return 1 if people is not None and people.per != "row" else terms.contributions
+
+
+def cells_of(categories: Categories) -> int:
+    """The cells of a column of groups: one more where values may be none of those declared.
+
+    Tables over fewer columns then are sums of tables over more, whatever values there are.
+    """
+    return categories.size + (not categories.keeps_every_record)
+
+
+def free_count(sums: Sequence[Strength], rows: int, groups: int) -> Protection:
+    """What noise the count of groups may have beside sums of the same records, for nothing.
+
+    A person's rows, n of them in a cell before and n' after, move the sums there by at most n + n'
+    and the count by n − n', and the sums' strengths are for 4k²·Σa². With a_0² = Σa² all of it is
+    at most Σa²·Σ 2(n² + n'²) ≤ 4k²·Σa². Of a single cell a_0² = 3Σa² is possible, since
+    (n + n')² + 3(n − n')² = 4(n² + n'² − nn') ≤ 4k². The cells of other sets of groups have rows of
+    their own, so there must be one set.
+    """
+    squared = sum((each.squared for each in sums), Fraction(0)) / 4
+    allowed = squared if groups > 1 else 3 * squared
+    return Protection(Strength(NoiseKind.NORMAL, allowed), Neighbors.ADD_REMOVE, rows)
+
+
+def coefficients(asked: Asked, scales: Sequence[MomentColumn]) -> dict[Term, float] | None:
+    """By what the noise on each term is multiplied in a statistic, at the mean where it is largest.
+
+    Of a statistic that is divided by the number of values of a group, times that number; None
+    where more than noise and bounds decides.
+    """
+    columns = {column.name: column for column in scales}
+    if asked.kind == "count":
+        return {(): 1.0}
+    first = columns[asked.columns[0]]
+    name, half = first.name, first.half_width
+    if asked.kind == "sum":
+        return {(name,): half, (): abs(first.center)}
+    if asked.kind == "mean":
+        return {(name,): half, (): half}
+    if asked.kind == "variance":
+        # s² = 1 − lack/N − (S/N)² with |S| ≤ N: its derivatives by lack, S and N.
+        return {(name, name): half**2, (name,): 2 * half**2, (): half**2}
+    if asked.kind == "covariance" and len(asked.columns) == 2:
+        both = half * columns[asked.columns[1]].half_width
+        return dict.fromkeys(
+            [tuple(sorted(asked.columns)), *((c,) for c in asked.columns), ()], both
+        )
+    return None

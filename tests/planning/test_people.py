@@ -1,0 +1,103 @@
+"""Sets of statistics about people with several rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muhat as mh
+
+COLUMNS = {"pay": (0, 100), "year": [2020, 2021, 2022, 2023], "sex": ["f", "m"]}
+PEOPLE = mh.Schema(COLUMNS, unit="person", max_rows=2)
+ASKED = [
+    mh.Count(),
+    mh.Count(by="sex"),
+    mh.Mean("pay", by="year"),
+    mh.Quantile("pay", by="sex"),
+    mh.Queries(mh.workloads.prefix(4), columns="year"),
+]
+
+
+def table(people: int = 500, rows: int = 4) -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    n = people * rows
+    return {
+        "person": np.repeat(np.arange(people), rows),
+        "pay": np.repeat(rng.uniform(20, 60, people), rows) + rng.normal(0, 2, n),
+        "year": np.tile([2020, 2021, 2022, 2023][:rows], people),
+        "sex": np.repeat(rng.choice(["f", "m"], people), rows),
+    }
+
+
+@pytest.mark.parametrize("n", ["counted", None])
+@pytest.mark.parametrize("promise", [mh.ZCDP(50.0), mh.PureDP(200.0)], ids=str)
+def test_at_most_so_many_rows_of_a_person_enter(promise: Any, n: Any) -> None:
+    given = {} if n == "counted" else {"n": None}
+    plan = mh.plan(ASKED, schema=PEOPLE, privacy=promise, **given)
+    release = plan.release(table())
+    assert float(release["count"]) == pytest.approx(1_000, abs=20)
+    assert release["count by sex"].value.sum() == pytest.approx(1_000, abs=20)
+    assert release["mean pay by year"].value == pytest.approx(40, abs=3)
+    assert release["quantile pay by sex"].value.ravel() == pytest.approx(40, abs=6)
+    assert release.n is None
+    assert '"n": null' in release.to_json()
+    assert "all rows of one person" in plan.describe()
+    assert "at most 2 rows of each person enter" in plan.describe()
+
+
+def test_one_person_with_most_rows_moves_little() -> None:
+    data = table()
+    crowd = {
+        name: np.concatenate([values, values[:1].repeat(50_000)]) for name, values in data.items()
+    }
+    crowd["pay"][2_000:] = 100.0
+    plan = mh.plan([mh.Count(), mh.Mean("pay")], schema=PEOPLE, privacy=mh.ZCDP(500.0), n=None)
+    for given in (data, crowd):
+        release = plan.release(given)
+        assert float(release["count"]) == pytest.approx(1_000, abs=5)
+        assert float(release["mean pay"]) == pytest.approx(40, abs=2)
+
+
+def test_the_account_is_about_people(tmp_path: Path) -> None:
+    promise = mh.ZCDP(0.5)
+    rows = mh.Ledger.create(tmp_path / "rows.db", budget=promise, neighbors="add-remove")
+    people = mh.Ledger.create(
+        tmp_path / "people.db", budget=promise, neighbors="add-remove", unit="person"
+    )
+    plan = mh.plan([mh.Count(by="sex")], schema=PEOPLE, privacy=promise, n=None)
+    plan.release(table(), ledger=people)
+    (entry,) = people.entries()
+    assert entry.unit.column == "person"
+    alone = mh.plan([mh.Count()], schema=mh.Schema(COLUMNS), privacy=promise, n=None)
+    with pytest.raises(mh.InvalidInput, match="person"):
+        alone.release(table(), ledger=people)
+    alone.release(table(), ledger=rows)
+
+
+def test_means_of_people_are_of_one_record_each() -> None:
+    """A person with many rows counts once, and its sensitivity is that of one record."""
+    data = table()
+    more = {name: np.append(values, values[:4].repeat(100)) for name, values in data.items()}
+    schema = mh.Schema(COLUMNS, unit="person", max_rows=4)
+    asked = [mh.Mean("pay", per="unit"), mh.Mean("pay")]
+    plan = mh.plan(asked, schema=schema, privacy=mh.ZCDP(200.0), n=None)
+    release = plan.release(more)
+    first = plan.parts[0].mechanism.blocks[0].protection.contributions
+    assert {part.mechanism.blocks[0].protection.contributions for part in plan.parts} == {1, 4}
+    assert first in (1, 4)
+    people = np.array([data["pay"][data["person"] == each].mean() for each in range(500)])
+    assert float(release["mean pay per unit"]) == pytest.approx(people.mean(), abs=0.5)
+    assert release["mean pay per unit"].recorded == pytest.approx([500], abs=10)
+
+
+def test_bad_units_are_refused_before_anything_is_spent() -> None:
+    promise = mh.ZCDP(0.5)
+    with pytest.raises(mh.InvalidInput, match="no public number"):
+        mh.plan([mh.Count()], schema=PEOPLE, privacy=promise, n=2_000)
+    plan = mh.plan([mh.Count(by="sex")], schema=PEOPLE, privacy=promise, n=None)
+    without = {name: values for name, values in table().items() if name != "person"}
+    with pytest.raises(mh.InvalidInput, match="person"):
+        plan.release(without)
