@@ -170,17 +170,18 @@ def few_tail(reach: Floats, sizes: Floats) -> Floats:
     t = np.minimum(np.maximum(reach, 0.0) / np.where(peak > 0, peak, 1.0), 1e3)
     t = np.where(peak > 0, t, np.where(reach > 0, 1e3, 0.0))
     ordered = np.maximum(ordered / np.where(peak > 0, peak, 1.0), STEP**-LAST_STEP)
-    few = len(ordered) <= MOST_FEW // 2
-    if few:
-        return _partial_fractions(t, ordered, STEP)
-    chernoff = _exponential(t, ordered)
     if len(ordered) > MOST_FEW:
-        return chernoff
-    return np.minimum(_partial_fractions(t, ordered, STEP**2), chernoff)
+        return _exponential(t, ordered)
+    found, lost = _partial_fractions(t, ordered, STEP if len(ordered) <= MOST_FEW // 2 else STEP**2)
+    tail = np.clip(found + lost, 0.0, 1.0)
+    # Far out, where nobody asks for more, what is lost may be all there is.
+    if (blurred := (lost > found / 64) & (lost > 1e-12)).any():
+        tail[blurred] = np.minimum(tail, _exponential(t, ordered))[blurred]
+    return tail
 
 
-def _partial_fractions(t: Floats, ordered: Floats, step: float) -> Floats:
-    """The tail of coefficients in ascending order, apart by a factor `step` at least."""
+def _partial_fractions(t: Floats, ordered: Floats, step: float) -> tuple[Floats, Floats]:
+    """The tail of coefficients in ascending order, apart by `step`, and what floats may lose."""
     apart = ordered.copy()
     for place in range(1, len(apart)):
         apart[place] = np.maximum(apart[place], apart[place - 1] * step)
@@ -190,7 +191,7 @@ def _partial_fractions(t: Floats, ordered: Floats, step: float) -> Floats:
         term = np.exp(-t / size) * (size**2 / (size**2 - others**2)).prod(axis=0)
         found, lost = found + term, lost + np.abs(term)
     # A difference of squares loses at most six bits, and there are at most nine in a product.
-    return np.clip(found + lost * 2.0**-43, 0.0, 1.0)
+    return found, lost * 2.0**-43
 
 
 def _exponential(t: Floats, sizes: Floats) -> Floats:

@@ -161,23 +161,26 @@ class Quotient:
             far: NDArray[np.bool_] = self.moments.exceeds(beyond, self._weights(theta), miss, z)
             return far
 
-        middle, limits = self.value, np.array([[lower], [upper]])
+        middle, limits, certain = self.value, np.array([[lower], [upper]]), self.is_certain(miss)
         ends = np.stack([np.minimum(middle, lower), np.maximum(middle, upper)])
         if np.isinf(limits).any():
-            ends = np.where(np.isinf(limits), self._brackets(too_far, middle), ends)
+            ends = np.where(np.isinf(limits), self._brackets(too_far, middle, certain), ends)
         unbounded = np.isinf(ends)
         found = last_inside(too_far, middle, np.where(unbounded, middle, ends))
-        found = np.clip(np.where(unbounded | ~self.is_certain(miss), limits, found), lower, upper)
+        found = np.clip(np.where(unbounded | ~certain, limits, found), lower, upper)
         return found[0], found[1]
 
-    def _brackets(self, too_far: TooFar, middle: Floats) -> Floats:
-        """Points on both sides of the middle that are too far, of shape (2, groups); or ∓∞."""
+    def _brackets(self, too_far: TooFar, middle: Floats, certain: NDArray[np.bool_]) -> Floats:
+        """Points on both sides of the middle that are too far, of shape (2, groups); or ∓∞.
+
+        Where Y may be 0 there are none to be found.
+        """
         step = np.where(np.isfinite(self.error(middle)), self.error(middle), 1.0)
         step = np.maximum(step, np.abs(middle) * 1e-12 + 1e-300)
         sides = np.array([[-1.0], [1.0]])
         ends = middle + sides * step
         for _ in range(DOUBLINGS):
-            near = ~too_far(ends)
+            near = certain & ~too_far(ends)
             if not near.any():
                 break
             step = step * 2
