@@ -14,7 +14,17 @@ import muhat
 
 SOURCE = Path(muhat.__file__).parent
 FLOORS = [
-    {"errors", "_arrays", "_check", "_delegation", "_integers", "_plain", "_text", "_words"},
+    {
+        "errors",
+        "_arrays",
+        "_check",
+        "_delegation",
+        "_files",
+        "_integers",
+        "_plain",
+        "_text",
+        "_words",
+    },
     {"privacy", "ellipsoids", "records"},
     {"domains"},
     {"workloads"},

@@ -59,20 +59,21 @@ def page(title: str, rows: Rows, notes: Iterable[str], right: Collection[int] | 
             "right" if (j if right is None else j in right) else "left" for j in range(len(row))
         )
         cells = (
-            f'<{tag} style="padding:2px 12px 2px 0;text-align:{side}">{_escaped_html(cell)}</{tag}>'
+            f'<{tag} style="padding:2px 12px 2px 0;text-align:{side}">{escaped_html(cell)}</{tag}>'
             for side, cell in zip(sides, row, strict=True)
         )
         return f"<tr>{''.join(cells)}</tr>"
 
     body = "".join(line(row, "td") for row in rows[1:])
     return (
-        f"<div><b>{_escaped_html(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
+        f"<div><b>{escaped_html(title)}</b><table><thead>{line(rows[0], 'th')}</thead>"
         f"<tbody>{body}</tbody></table>"
-        f'<p style="font-size:smaller">{"<br>".join(map(_escaped_html, notes))}</p></div>'
+        f'<p style="font-size:smaller">{"<br>".join(map(escaped_html, notes))}</p></div>'
     )
 
 
-def _escaped_html(text: str) -> str:
+def escaped_html(text: str) -> str:
+    """The text for a page, in which it can neither steer nor mark up anything."""
     return html.escape(printable(text))
 
 

@@ -12,10 +12,10 @@ import sys
 
 import pytest
 
+from muhat._files import put
 from muhat.errors import InvalidInput
 from muhat.studies import find, running
 from muhat.studies.errata import MISTAKES
-from muhat.studies.files import put
 from muhat.studies.report import page_of, read, report
 from muhat.studies.running import Outcome, run_all, run_study, write
 from muhat.studies.study import Result, Verdict, rows_from_csv

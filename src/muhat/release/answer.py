@@ -13,6 +13,7 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.release.certificate import Certificate
+from muhat.release.display import MOST_ROWS
 
 CONFIDENCE = 0.95
 """That of the intervals that are written and shown."""
@@ -67,8 +68,8 @@ class Answer(ABC):
         return []
 
     @abstractmethod
-    def rows(self) -> list[list[str]]:
-        """The table for people: a header, then a line a value."""
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
+        """The table for people: a header, then a line a value, at most so many of them."""
 
     @abstractmethod
     def table(self, confidence: float = CONFIDENCE) -> dict[str, NDArray[Any]]:

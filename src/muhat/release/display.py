@@ -53,9 +53,9 @@ def around(number: float, half: float, n: int | None) -> tuple[str, str, str]:
     return low, middle, high
 
 
-def shortened(rows: list[list[str]]) -> list[list[str]]:
-    """At most MOST_ROWS lines: the first ones, and how many are left out."""
-    if len(rows) <= MOST_ROWS + 1:
+def shortened(rows: list[list[str]], most: int = MOST_ROWS) -> list[list[str]]:
+    """At most so many lines below a header: the first ones, and how many are left out."""
+    if len(rows) <= most + 1:
         return rows
-    more = f"… {len(rows) - MOST_ROWS} more"
-    return [*rows[:MOST_ROWS], [more, *[""] * (len(rows[0]) - 1)]]
+    more = f"… {len(rows) - most:,} more"
+    return [*rows[:most], [more, *[""] * (len(rows[0]) - 1)]]

@@ -15,7 +15,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.release.answer import Answer, read_common
-from muhat.release.display import rounded, shortened, significant
+from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 from muhat.release.population import why_no_population
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.recorded import Recorded
@@ -169,7 +169,7 @@ class GroupAnswer(Answer):
         """The column of the groups."""
         return f"means by {self.by}"
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a group and column."""
         counted = f"{'records' if self.missing != 'drop' else 'recorded'} ± s.e."
         intervals = ["95 % interval"]
@@ -188,7 +188,7 @@ class GroupAnswer(Answer):
                     cells.append(f"{rounded(low, size)} … {rounded(high, size)}")
             number = f"{rounded(max(recorded, 0.0), 10 * spread)} ± {significant(spread)}"
             rows.append([str(group), column, *cells, number])
-        return shortened(rows)
+        return shortened(rows, most)
 
     def notes(self) -> list[str]:
         """What became of missing values, and how good the means are."""

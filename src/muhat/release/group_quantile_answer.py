@@ -17,7 +17,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import FEWEST_DEVIATIONS
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
-from muhat.release.display import rounded, shortened, significant
+from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 from muhat.release.quantile_answer import QuantileAnswer, found_from_dict, found_to_dict
 from muhat.release.quantile_grids import shown
 from muhat.release.query_table import unlike
@@ -220,7 +220,7 @@ class GroupQuantileAnswer(Answer):
         """The grid of every column, and how it was searched in each group."""
         return self.answers[0].details()
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a group, quantile and column."""
         counted = f"{'recorded' if self.missing == 'drop' else 'records'} ± s.e."
         head = [*self.by, "column", "quantile", "value", "rank error (95 %)", "95 % interval"]
@@ -235,7 +235,7 @@ class GroupQuantileAnswer(Answer):
                 cells = [shown(grid, value), f"± {error:,}", ends]
             number = f"{rounded(max(recorded, 0.0), 10 * spread)} ± {significant(spread)}"
             rows.append([*map(str, group), column, f"{fraction:g}", *cells, number])
-        return shortened(rows)
+        return shortened(rows, most)
 
     def notes(self) -> list[str]:
         """What became of missing values, and what the errors mean."""

@@ -202,7 +202,7 @@ class QuantileAnswer(Answer):
             for column, grid, search in zip(self.columns, self.grids, self.searches[0], strict=True)
         ]
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a column and quantile."""
         rows = [["column", "quantile", "value", "rank error (95 %)", "95 % interval"]]
         shape = (len(self.fractions), len(self.columns))
@@ -218,7 +218,7 @@ class QuantileAnswer(Answer):
                 value = TOO_FEW if hopeless else shown(grid, values[i, j])
                 ends = f"{shown(grid, lows[i, j])} … {shown(grid, highs[i, j])}"
                 rows.append([column, f"{fraction:g}", value, f"± {errors[i, j]:,}", ends])
-        return shortened(rows)
+        return shortened(rows, most)
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a quantile and column; `recorded` is of the column."""

@@ -141,16 +141,16 @@ class QueryAnswer(Answer):
         """What was asked."""
         return f"answers · {self.workload.describe()}"
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line an answer, the first ones."""
         (lower, upper), errors = self.interval(), self.standard_error
-        header, names = query_names(self.workload, self.attributes, MOST_ROWS)
+        header, names = query_names(self.workload, self.attributes, most)
         rows = [[header, "value", "standard error", "95 % interval"]]
         for i, name in enumerate(names):
             ends = f"{rounded(lower[i], errors[i])} … {rounded(upper[i], errors[i])}"
             rows.append([name, rounded(self.value[i], errors[i]), significant(errors[i]), ends])
-        if len(errors) > MOST_ROWS:
-            rows.append([f"… {len(errors) - MOST_ROWS:,} more", "", "", ""])
+        if len(errors) > most:
+            rows.append([f"… {len(errors) - most:,} more", "", "", ""])
         return rows
 
     def notes(self) -> list[str]:

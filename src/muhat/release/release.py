@@ -6,7 +6,7 @@ import importlib
 import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,8 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer import Answer
 from muhat.release.certificate import Certificate
 from muhat.release.display import caution_lines, page, table
+from muhat.release.outputs import Outputs
 from muhat.release.reading import read_json
-from muhat.release.tables import arrow_table, combined, pandas_frame, polars_frame
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
 
 MANY = "muhat.releases/1"
 """The schema of several answers for one promise."""
@@ -63,7 +58,7 @@ class IntervalMethod(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Release:
+class Release(Outputs):
     """Private answers, one a part of the plan, and what was promised and paid for all of them.
 
     One part is the ordinary case: what its answer has, the release has. With several parts
@@ -201,36 +196,6 @@ class Release:
     def releases(self) -> tuple[Release, ...]:
         """That of every group or part, in their order."""
         return tuple(release for _, release in self)
-
-    def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
-        """A tidy table, a line a number: a dict of columns, each an array of the same length.
-
-        First what the number is of, then `value`, what is known of its error, the interval for the
-        records (`lower`, `upper`) and, where there is one, that for the population they were drawn
-        from. Several parts are below each other, and `statistic` has their names.
-
-        >>> import numpy as np, muhat as mh
-        >>> ages = {"age": np.arange(20.0, 60.0)}
-        >>> release = mh.mean(ages, domain={"age": (0, 90)}, privacy=mh.ZCDP(rho=0.5))
-        >>> list(release.table())[:5]
-        ['column', 'value', 'standard_error', 'lower', 'upper']
-        """
-        if len(self.answers) == 1:
-            return self.answers[0].table(confidence)
-        return combined(zip(self.names, self.answers, strict=True), confidence)
-
-    def to_pandas(self, confidence: float = 0.95) -> pandas.DataFrame:
-        """`table()` as a pandas DataFrame."""
-        return pandas_frame(self.table(confidence))
-
-    def to_polars(self, confidence: float = 0.95) -> polars.DataFrame:
-        """`table()` as a polars DataFrame; what is not known is null."""
-        frame: polars.DataFrame = polars_frame(self.table(confidence))
-        return frame
-
-    def to_arrow(self, confidence: float = 0.95) -> pyarrow.Table:
-        """`table()` as a pyarrow Table; what is not known is null."""
-        return arrow_table(self.table(confidence))
 
     def projected(self, onto: Domain | Mapping[str, tuple[float, float]] | None = None) -> Release:
         """The value moved to the nearest point of a convex set that the exact answer lies in.

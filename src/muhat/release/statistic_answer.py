@@ -18,6 +18,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import FEWEST_DEVIATIONS
 from muhat.release import readings
 from muhat.release.answer import CONFIDENCE, Answer, read_common
+from muhat.release.display import MOST_ROWS
 from muhat.release.moments import COUNT, NoisyMoments, Term
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.readings import Line
@@ -274,9 +275,9 @@ class StatisticAnswer(Answer):
         """The words that it was asked in."""
         return self.name
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a group and number."""
-        return statistic_rows(self)
+        return statistic_rows(self, most)
 
     def notes(self) -> list[str]:
         """What the intervals are about, and what they rest on."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from muhat.release.display import rounded, shortened, significant
+from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 
 if TYPE_CHECKING:
     from muhat.release.statistic_answer import StatisticAnswer
@@ -32,7 +32,7 @@ RESTS = {
 """What the interval for a population assumes beyond independent draws."""
 
 
-def statistic_rows(answer: StatisticAnswer) -> list[list[str]]:
+def statistic_rows(answer: StatisticAnswer, most: int = MOST_ROWS) -> list[list[str]]:
     """A header, then a line a group and number."""
     table = answer.table()
     intervals = ["95 % interval"]
@@ -58,7 +58,7 @@ def statistic_rows(answer: StatisticAnswer) -> list[list[str]]:
             size = f"{recorded:,.0f}" if exact else rounded(max(recorded, 0.0), 10 * spread)
             shown.append(size if exact else f"{size} ± {significant(spread)}")
         rows.append([*(map(str, labels) if words else [answer.name]), *shown])
-    return shortened(rows)
+    return shortened(rows, most)
 
 
 def interval_words(low: float, high: float, size: float) -> str:

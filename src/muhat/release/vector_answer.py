@@ -23,6 +23,7 @@ from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.noise.student import StudentSpread
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.display import MOST_ROWS
 from muhat.release.outside import Outside
 from muhat.release.population import population_interval, shows_population
 from muhat.release.public_sets import Intervals, nearest
@@ -249,9 +250,9 @@ class VectorAnswer(Answer):
         part = "" if self.averaged is None else f", {self.averaged} averaged"
         return super().people + part
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a column."""
-        return vector_rows(self)
+        return vector_rows(self, most)
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a column of the data; not-a-number is not known."""

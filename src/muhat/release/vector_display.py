@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.release.display import certificate_lines, rounded, shortened, significant
+from muhat.release.display import MOST_ROWS, certificate_lines, rounded, shortened, significant
 from muhat.release.population import shows_population
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ MISSING = {
 _BIASED = "if many are, the value is biased."
 
 
-def vector_rows(answer: VectorAnswer) -> list[list[str]]:
+def vector_rows(answer: VectorAnswer, most: int = MOST_ROWS) -> list[list[str]]:
     """A header, then a line a column."""
     if answer.tells_population:
-        return _assumed_rows(answer)
+        return _assumed_rows(answer, most)
     interval = "95 % interval" + (" (clipped)" if _is_about_a_learnt_set(answer) else "")
     counts, wider = _recorded_cells(answer), _population_cells(answer)
     interval += ": records" * bool(wider)
@@ -38,7 +38,7 @@ def vector_rows(answer: VectorAnswer) -> list[list[str]]:
         for column, value in zip(answer.columns, answer.value, strict=True):
             shown = "none" if answer.failed else f"{value:.6g}"
             rows.append([column, shown, "unknown", "unknown"])
-        return shortened(rows)
+        return shortened(rows, most)
     lower, upper = answer.interval()
     errors = answer.noise.standard_error
     for place, column in enumerate(answer.columns):
@@ -49,7 +49,7 @@ def vector_rows(answer: VectorAnswer) -> list[list[str]]:
             cells = [rounded(value, error), significant(error), ends]
         beside = (wider[place + 1 : place + 2], counts[place + 1 : place + 2])
         rows.append([column, *cells, *beside[0], *beside[1]])
-    return shortened(rows)
+    return shortened(rows, most)
 
 
 def vector_table(answer: VectorAnswer, confidence: float) -> dict[str, NDArray[Any]]:
@@ -232,7 +232,7 @@ def _goodness(answer: VectorAnswer) -> list[str]:
     return certificate_lines(answer.certificate)
 
 
-def _assumed_rows(answer: VectorAnswer) -> list[list[str]]:
+def _assumed_rows(answer: VectorAnswer, most: int) -> list[list[str]]:
     """Where a moment is assumed: the interval for the population first, which most look for."""
     assert answer.noise is not None
     counts = _recorded_cells(answer)
@@ -243,10 +243,10 @@ def _assumed_rows(answer: VectorAnswer) -> list[list[str]]:
     for place, (column, value, error, *around) in enumerate(
         zip(answer.columns, answer.value, errors, *ends, strict=True), start=1
     ):
-        low, high, least, most = (rounded(end, error) for end in around)
-        shown = [f"{low} … {high}", significant(error), f"{least} … {most}"]
+        low, high, least, largest = (rounded(end, error) for end in around)
+        shown = [f"{low} … {high}", significant(error), f"{least} … {largest}"]
         rows.append([column, rounded(value, error), *shown, *counts[place : place + 1]])
-    return shortened(rows)
+    return shortened(rows, most)
 
 
 def _assumed_lines(answer: VectorAnswer, bias: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""The folder of results: refused before the work if it cannot be written, files written whole."""
+"""The folder of results, refused before the work if it cannot be written."""
 
 from __future__ import annotations
 
@@ -17,14 +17,3 @@ def prepare(folder: Path) -> None:
         writable = False
     if not writable:
         raise InvalidInput(f"--out must be a folder that can be written; got {str(folder)!r:.200}.")
-
-
-def put(path: Path, content: str | bytes) -> None:
-    """Write a file, UTF-8 if it is text; who stops halfway leaves the one that was there."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InvalidInput(f"{str(path)!r:.200} cannot be written: {error.strerror}.") from None

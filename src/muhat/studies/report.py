@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from muhat._files import put
 from muhat.errors import InvalidInput
 from muhat.studies import MODULES, find
 from muhat.studies.drawing import figure_of, require_matplotlib, svg_of
-from muhat.studies.files import put
 from muhat.studies.study import Panel, Result, Rows, rows_from_csv, rows_to_csv
 
 STYLE = """

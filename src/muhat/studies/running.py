@@ -17,10 +17,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from muhat._files import put
 from muhat.errors import MuhatError
 from muhat.studies import find
 from muhat.studies.drawing import figure_of, png_of, require_matplotlib, svg_of
-from muhat.studies.files import prepare, put
+from muhat.studies.files import prepare
 from muhat.studies.side_by_side import side_by_side
 from muhat.studies.study import Progress, Result, rows_to_csv
 

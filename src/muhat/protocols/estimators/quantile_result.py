@@ -20,6 +20,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.display import MOST_ROWS, shortened
 from muhat.release.quantile_grids import AnyGrid, read_grid, shown, span, step
 
 
@@ -124,7 +125,7 @@ class CountedQuantiles(Answer):
         """The column."""
         return f"quantiles of {self.columns[0]}"
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a quantile."""
         rows = [["quantile", "value", "rank error (95 %)", "95 % interval"]]
         found = (np.ravel(each) for each in (self.value, self.rank_error(), *self.interval()))
@@ -133,7 +134,7 @@ class CountedQuantiles(Answer):
             rows.append(
                 [f"{fraction:g}", shown(self.grid, value), f"± {error:,}", f"{low} … {high}"]
             )
-        return rows
+        return shortened(rows, most)
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a quantile."""

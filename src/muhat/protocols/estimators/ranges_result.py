@@ -20,7 +20,7 @@ from muhat.protocols.encodings.equal_cells import EqualCells
 from muhat.protocols.estimators.quantile_result import MISSING
 from muhat.protocols.estimators.range_spreads import RangeSpread, reach
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
-from muhat.release.display import MOST_ROWS, rounded, significant
+from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class CountedRanges(Answer):
         """The column."""
         return f"counts of {self.columns[0]}"
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A header, then a line a cell, or a line for some cells together if there are many."""
         starts = np.arange(0, self.grid.cells, self._together)
         ends = np.minimum(starts + self._together, self.grid.cells)
@@ -177,7 +177,7 @@ class CountedRanges(Answer):
             ends_of = [f"{each.low:.10g}", f"{each.high:.10g}"]
             people = rounded(each.value, error)
             rows.append([*ends_of, people, part, significant(error), f"{lower} … {upper}"])
-        return rows
+        return shortened(rows, most)
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a cell."""
