@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat._text import printable
+from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 from muhat.planning.metric import unit_of
 from muhat.release.certificate import Certificate
+from muhat.release.picture import BODY as BODY
+from muhat.release.picture import BOUND as BOUND
+from muhat.release.picture import INK as INK
+from muhat.release.picture import LONGEST_LABEL, axis_name, plain_numbers
+from muhat.release.picture import NOISE as NOISE
+from muhat.release.picture import blank_figure as blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from muhat.planning.sums import NoisySums
 
-INK, NOISE, BODY, BOUND = "#1f2933", "#2f6fde", "#f0a202", "#8d99a6"
 MOST_BARS = 40
+UNLIKE = 20.0
+"""Lengths that differ by more than this do not show in one scale."""
+
+WIDEST_SPHERE = 2.0
+"""A sphere so many times as wide as what is inside is drawn whole, a wider one in part."""
 
 
 def plan_figure(plan: NoisySums, coordinates: Sequence[int | str] | None = None) -> Figure:
@@ -47,15 +57,6 @@ def plan_figure(plan: NoisySums, coordinates: Sequence[int | str] | None = None)
     return figure
 
 
-def blank_figure(width: float) -> Figure:
-    """An empty figure of four inches' height."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InvalidInput("a picture needs matplotlib: pip install 'muhat[plot]'.") from None
-    return Figure(figsize=(width, 4), layout="constrained")
-
-
 def _pair(plan: NoisySums, coordinates: Sequence[int | str] | None) -> tuple[int, int] | None:
     """The two coordinates to draw, by number or by name; the first two if none are chosen."""
     if coordinates is None:
@@ -75,68 +76,89 @@ def _pair(plan: NoisySums, coordinates: Sequence[int | str] | None) -> tuple[int
 
 def _draw_shapes(axes: Any, plan: NoisySums, pair: tuple[int, int]) -> None:
     """What one record can move, the sphere that is commonly used, and our ellipse."""
-    from matplotlib.patches import Ellipse, Polygon
+    from matplotlib.patches import Polygon
 
-    domain = plan.domain
+    domain, chosen = plan.domain, list(pair)
     assert domain is not None
-    chosen = list(pair)
-    body = _outline(domain, pair)
+    scales, unit = _drawn_units(plan, chosen)
     angle = np.linspace(0, 2 * math.pi, 361)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     ours = smallest_ellipsoid(domain, plan.p, weights=plan.weights)
     rows = np.diag(ours.scales[chosen]) if ours.factor is None else ours.factor[chosen]
     values, vectors = np.linalg.eigh(rows @ rows.T)
-    ellipse = circle @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    sphere = 2 * domain.farthest(np.ones(domain.dim))
-    axes.add_patch(
-        Ellipse(
-            (0, 0),
-            2 * sphere,
-            2 * sphere,
-            fill=False,
-            ls="--",
-            ec=BOUND,
-            label="the sphere around it",
-        )
-    )
+    ellipse = circle @ (vectors * np.sqrt(np.maximum(values, 0.0))).T * scales
+    body = _outline(domain, pair, scales)
+    # All directions alike, in the units that errors are measured in.
+    radius = 2 * domain.farthest(plan.weights) / plan.weights[chosen]
+    sphere = circle * radius * scales
+    reach = np.maximum(np.abs(ellipse).max(axis=0), np.abs(body).max(axis=0))
+    reach = 1.08 * np.where(reach > 0, reach, 1.0)
+    width = np.abs(sphere).max(axis=0)
+    if (width <= WIDEST_SPHERE * reach).all():
+        reach = np.maximum(reach, 1.04 * width)
+    # Of a sphere far outside nothing is seen but two lines.
+    if (width <= UNLIKE * reach).all() and (np.abs(sphere) <= reach).all(axis=1).any():
+        line = Polygon(sphere, fill=False, ls="--", ec=BOUND, zorder=3)
+        line.set_label("the sphere around it")
+        axes.add_patch(line)
     axes.add_patch(Polygon(ellipse, fc=NOISE, alpha=0.25, lw=0, label="our ellipse"))
     axes.add_patch(Polygon(body, fc=BODY, alpha=0.6, lw=0, label="what one record can move"))
-    reach = 1.15 * np.maximum(np.abs(ellipse).max(axis=0), np.abs(body).max(axis=0))
-    reach = np.where(reach > 0, reach, 1.0)
     axes.set_xlim(-reach[0], reach[0])
     axes.set_ylim(-reach[1], reach[1])
+    if max(reach) <= UNLIKE * min(reach):
+        axes.set_aspect("equal")
     names = plan.columns or [f"coordinate {j}" for j in range(plan.dim)]
-    axes.set_xlabel(_label(names[pair[0]]))
-    axes.set_ylabel(_label(names[pair[1]]))
-    axes.locator_params(nbins=5)
+    for axis, j in zip((axes.xaxis, axes.yaxis), pair, strict=True):
+        axis.set_label_text(f"change of {axis_name(names[j], LONGEST_LABEL)}{unit}")
+        plain_numbers(axis)
     axes.legend(
         frameon=False, fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0)
     )
 
 
-def _outline(domain: Domain, pair: tuple[int, int]) -> NDArray[np.float64]:
-    """The projection of K − K onto two coordinates, as a polygon."""
+def _drawn_units(plan: NoisySums, pair: list[int]) -> tuple[Floats, str]:
+    """What two coordinates are multiplied by in the picture, so that one does not hide the other.
+
+    Columns of unlike units are drawn in widths of their bounds, as their errors are measured.
+    """
+    assert plan.domain is not None
+    widths = 2 * np.asarray(plan.domain.half_widths)[pair]
+    _, unit = unit_of(plan.weights, plan.domain)
+    if not unit and max(widths) <= UNLIKE * min(widths):
+        return np.ones(2), ""
+    return 1 / np.where(widths > 0, widths, 1.0), ",\nin widths of its bounds"
+
+
+def _outline(domain: Domain, pair: tuple[int, int], scales: Floats) -> Floats:
+    """The projection of K − K onto two coordinates, each times its scale, as a polygon."""
     points = []
     for angle in np.linspace(0, 2 * math.pi, 181):
         direction = np.zeros(domain.dim)
-        direction[list(pair)] = math.cos(angle), math.sin(angle)
+        direction[list(pair)] = scales * (math.cos(angle), math.sin(angle))
         span = domain.extreme_point(direction) - domain.extreme_point(-direction)
-        points.append(span[list(pair)])
+        points.append(scales * span[list(pair)])
     return np.array(points)
 
 
 def _draw_noise(axes: Any, plan: NoisySums) -> None:
     """The reach of the noise on every value, relative to the domain."""
     assert plan.spread is not None
-    names = [*map(_label, plan.columns or (str(index) for index in range(plan.dim)))][:MOST_BARS]
+    names = [
+        axis_name(name, LONGEST_LABEL)
+        for name in (plan.columns or tuple(map(str, range(plan.dim))))[:MOST_BARS]
+    ]
     reach = plan.spread.half_widths(0.95, joint=False)
     label = "95 % reach of the noise, records"
     if plan.domain is not None:
         records = plan.n if plan.statistic == "sum" and plan.n else 1
         reach = 100 * reach / (2 * plan.domain.half_widths * records)
         label = "95 % reach of the noise, % of the column's range"
-    axes.barh(names[::-1], reach[: len(names)][::-1], color=NOISE)
+    axes.barh(range(len(names)), reach[: len(names)], height=0.6, color=NOISE)
+    axes.set_yticks(range(len(names)), names)
+    middle, half = (len(names) - 1) / 2, max(len(names), 3) / 2
+    axes.set_ylim(middle + half, middle - half)
     axes.set_xlabel(label)
+    plain_numbers(axes.xaxis)
 
 
 def draw_certificate(
@@ -158,9 +180,9 @@ def draw_certificate(
         sign = "≤ " if colour == NOISE and certificate.method == "bound" else ""
         axes.annotate(f" {sign}{size:.3g}", (size, place), va="center", fontsize="small", color=INK)
     axes.set_yticks(range(len(bars)), [label for label, _, _ in reversed(bars)])
-    axes.set_xlim(0, 1.2 * max(size for _, size, _ in bars))
-    axes.set_xlabel(certificate.metric)
-    axes.locator_params(axis="x", nbins=4)
+    axes.set_xlim(0, 1.3 * max(size for _, size, _ in bars))
+    axes.set_xlabel(textwrap.fill(certificate.metric, 44))
+    plain_numbers(axes.xaxis)
 
 
 SECRET = "number of records (secret)"
@@ -179,8 +201,3 @@ def error_against_n(
     axes.grid(alpha=0.3)
     figure.suptitle(title, color=INK, fontsize="medium")
     return figure
-
-
-def _label(name: str) -> str:
-    """A column's name on an axis: dollars are dollars, not mathematics."""
-    return printable(str(name)).replace("$", r"\$")
