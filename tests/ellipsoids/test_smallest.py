@@ -241,3 +241,28 @@ def test_degenerate_bodies_cost_what_they_must():
     segment = smallest_ellipsoid(mh.Points([[5.0, 5.0, 5.0], 5 + a]))
     assert segment.value == pytest.approx(np.linalg.norm(a), rel=1e-9)
     assert segment.factor.shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (np.eye(3), "ndarray"),
+        ([[1.0, 0.0]], "list"),
+        ("ball", "str"),
+        (None, "NoneType"),
+        (mh.Ball, "the class Ball"),
+        (mh.workloads.prefix(3), "Prefix"),
+    ],
+)
+def test_what_is_no_domain_is_refused_in_a_sentence(body, shown):
+    promise = mh.ZCDP(rho=0.5)
+    for use in (
+        lambda: mh.gamma(body),
+        lambda: mh.smallest_ellipsoid(body),
+        lambda: mh.bounds.unbiased(body, n=10, privacy=promise),
+    ):
+        with pytest.raises(
+            mh.InvalidInput, match=rf"K must be a muhat domain.*; got {shown}\. "
+        ) as e:
+            use()
+        assert "mh.Points(array)" in e.value.hint

@@ -62,6 +62,7 @@ def smallest_ellipsoid(
     >>> round(smallest_ellipsoid(Box([0, 0], [1, 2])).value, 12)
     3.0
     """
+    _check_enclosed(K)
     p = _check.norm_order(p)
     _check.one_of("body", body, BODIES)
     if _check.positive("tol", tol) <= LEAST_TOLERANCE:
@@ -70,6 +71,16 @@ def smallest_ellipsoid(
         )
     w = np.ones(K.dim) if weights is None else weight_vector(weights, K.dim)
     return _found(_Same(K), p, body, tol, w.tobytes())
+
+
+def _check_enclosed(K: object) -> None:
+    if isinstance(K, type) or not (hasattr(K, "ellipsoid") and hasattr(K, "two_sided_ellipsoid")):
+        raise InvalidInput(
+            "must be a muhat domain such as mh.Ball(radius=1, dim=3)",
+            parameter="K",
+            value=f"the class {K.__name__}" if isinstance(K, type) else type(K).__name__,
+            hint="For the hull of points give mh.Points(array), one a row.",
+        )
 
 
 @dataclass(frozen=True, eq=False)
