@@ -67,6 +67,15 @@ def test_all_kinds_of_histograms_have_the_same_margins() -> None:
         assert np.array_equal(turned, made.sum(axis=1).T)
 
 
+def test_lists_are_counts_as_arrays_are() -> None:
+    made = np.arange(24).reshape(SHAPE)
+    for value in (made.tolist(), made.ravel().tolist(), tuple(made.ravel()), tuple(made.tolist())):
+        histogram = histogram_counts(value, SHAPE)
+        assert np.array_equal(histogram.margins([(0, 1, 2)])[0, 1, 2], made)
+    odd = histogram_counts([-1, 2.9, "3", None, 2**80], (5,))
+    assert odd.margins([(0,)])[0,].tolist() == [0, 2, 0, 0, odd.largest]
+
+
 def test_sparse_arrays_of_two_dimensions_are_tables() -> None:
     made = np.arange(12).reshape(3, 4)
     for value in (sp.csr_array(made), sp.coo_matrix(made), sp.csr_array(made.reshape(1, 12))):
@@ -162,7 +171,12 @@ def test_no_total_overflows() -> None:
         (np.ones((1, 24), int), r"got \(1, 24\)"),
         (sp.csr_array(np.ones((2, 12), int)), r"got \(2, 12\)"),
         (np.ma.masked_array(np.ones(24, int)), "masked"),
-        ([1] * 24, "got list"),
+        ([1] * 23, r"shape \(2, 3, 4\) or \(24,\); got lists of another"),
+        ([[1] * 12] * 2, "got lists of another"),
+        ([[[1] * 4] * 3, [[1] * 4] * 2], "got lists of another"),
+        ([[1]] * 24, "got lists of another"),
+        ([], "got lists of another"),
+        (range(24), "got range"),
         (None, "got NoneType"),
     ],
 )

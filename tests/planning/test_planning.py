@@ -398,3 +398,23 @@ def test_a_secret_number_of_records_far_from_zero_has_a_sum(privacy):
     # All but a trillionth of the promise is the count's, whose noise the centre multiplies.
     alone = mh.plan_count(privacy=privacy).expected_error
     assert plan.expected_error == pytest.approx(1e16 * alone, rel=0.5)
+
+
+@pytest.mark.parametrize("rows", [[1, 2, 3], (1, 2, 3), [[1], [2], [3]], [(1,), (2,), (3,)]])
+def test_lists_are_released_as_arrays_are(rows):
+    box, promise = mh.Box([0], [10]), mh.ZCDP(rho=1e9)
+    plan = mh.plan_mean(domain=box, n=3, privacy=promise)
+    assert float(plan.release(rows)) == pytest.approx(2, abs=0.01)
+    assert float(mh.sum(rows, domain=box, privacy=promise)) == pytest.approx(6, abs=0.01)
+    assert float(mh.quantile(rows, lower=0, upper=10, privacy=promise)) == pytest.approx(2, abs=0.1)
+
+
+def test_lists_of_records_and_of_counts_are_released_as_arrays_are():
+    promise = mh.ZCDP(rho=1e9)
+    plan = mh.plan_mean(domain=mh.Box([0, 0], [10, 1]), n=2, privacy=promise)
+    assert plan.release([[4, 1], [6, 0]]).value == pytest.approx([5, 0.5], abs=0.01)
+    counts = mh.plan_queries(mh.workloads.identity(3), privacy=promise)
+    assert counts.release([1, 2, 3]).value == pytest.approx([1, 2, 3], abs=0.01)
+    tables = mh.plan_queries(mh.workloads.marginals(shape=(2, 2), order=1), privacy=promise)
+    shown = tables.release([[1, 2], [3, 4]]).value
+    assert shown == pytest.approx(tables.release(np.array([[1, 2], [3, 4]])).value, abs=0.01)

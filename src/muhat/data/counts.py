@@ -28,7 +28,9 @@ _HALF = 31
 _LOW = (1 << _HALF) - 1
 """The bits of the lower half of a count."""
 
-_ACCEPTED = "an integer numpy array, a scipy sparse array, or a dict from cells to counts"
+_ACCEPTED = (
+    "an integer numpy array, a list of counts, a scipy sparse array, or a dict from cells to counts"
+)
 
 
 class Histogram(ABC):
@@ -170,13 +172,13 @@ class SparseHistogram(Histogram):
 def histogram_counts(value: Any, cells: Sequence[int], *, other: object = None) -> Histogram:
     """Counts over the cells of shape `cells`, as a user gives them, or InvalidInput.
 
-    `value` is an integer numpy array of shape `cells` or (N,), in C order; a scipy sparse array
-    of integers of shape (N,), (1, N), (N, 1), or `cells`; or a dict from cells (whole numbers
-    0 … N − 1, or tuples of codes) to counts. Other types and shapes are refused; values are not
-    looked at here.
+    `value` is an integer numpy array of shape `cells` or (N,), in C order, or lists of that shape;
+    a scipy sparse array of integers of shape (N,), (1, N), (N, 1), or `cells`; or a dict from cells
+    (whole numbers 0 … N − 1, or tuples of codes) to counts. Other types and shapes are refused;
+    values are not looked at here.
 
-    In a dict, counts of keys that are no cell go to the cell `other`, or nowhere; a count that
-    is a float is rounded down, and one that is no number is 0.
+    In a dict or a list, a count that is a float is rounded down, and one that is no number is 0.
+    Counts of keys that are no cell go to the cell `other`, or nowhere.
 
     >>> histogram_counts({0: 3, (1, 2): 5, "x": 7}, (2, 3)).margins([(0,), ()])
     {(0,): array([3, 5]), (): array(8)}
@@ -191,6 +193,11 @@ def histogram_counts(value: Any, cells: Sequence[int], *, other: object = None) 
         return SparseHistogram(shape, value, other)
     if isinstance(value, Mapping):
         return SparseHistogram(shape, value, other)
+    if isinstance(value, list | tuple):
+        listed = _listed(value, shape) or _listed(value, (math.prod(shape),))
+        if listed is None:
+            raise InvalidInput(_wrong_shape("lists of another", shape))
+        return SparseHistogram(shape, dict(enumerate(listed)), other)
     if not isinstance(value, np.ndarray):
         raise InvalidInput(f"a histogram must be {_ACCEPTED}; got {type(value).__name__}.")
     if isinstance(value, np.ma.MaskedArray):
@@ -210,6 +217,21 @@ def _is_sparse(value: object) -> bool:
     )
 
 
+def _listed(value: object, shape: tuple[int, ...]) -> list[Any] | None:
+    """The counts of nested lists, None if they have another shape."""
+    if not isinstance(value, list | tuple):
+        return None if shape else [value]
+    if not shape or len(value) != shape[0]:
+        return None
+    counts: list[Any] = []
+    for each in value:
+        part = _listed(each, shape[1:])
+        if part is None:
+            return None
+        counts += part
+    return counts
+
+
 def _require_whole(dtype: np.dtype[Any]) -> None:
     if dtype.kind not in "iu":
         raise InvalidInput(
@@ -217,7 +239,7 @@ def _require_whole(dtype: np.dtype[Any]) -> None:
         )
 
 
-def _wrong_shape(given: tuple[int, ...], cells: tuple[int, ...]) -> str:
+def _wrong_shape(given: object, cells: tuple[int, ...]) -> str:
     return (
         f"a histogram must have one count a cell: shape {cells} or ({math.prod(cells)},); "
         f"got {given}."
