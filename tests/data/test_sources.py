@@ -104,6 +104,8 @@ def all_kinds(folder: Path) -> dict[str, Any]:
         "pandas nullable": frame.astype("Float64"),
         "pandas arrow": frame.convert_dtypes(dtype_backend="pyarrow"),
         "polars": pl.DataFrame(columns),
+        "lazy polars": pl.DataFrame(columns).lazy(),
+        "lazy polars file": pl.scan_parquet(folder / "x.parquet"),
         "arrow": chunked,
         "arrow slice": pa.concat_tables([table, table]).slice(3000),
         "record batch": table.to_batches()[0],
@@ -135,10 +137,55 @@ def test_columns_are_chosen_and_ordered_by_name(tmp_path: Path) -> None:
     kinds = all_kinds(tmp_path)
     lattice = BoxLattice.around([-0.5, -1.0], [3.0, 2.0])
     expected = exact_sums(open_source(records(), [2, 0], 2), lattice)
-    for name in ("dict", "pandas", "polars", "arrow", "stream", "parquet", "feather", "csv"):
+    for name in (
+        *("dict", "pandas", "polars", "lazy polars", "lazy polars file", "arrow", "stream"),
+        *("parquet", "feather", "csv"),
+    ):
         source = open_source(kinds[name], ["c", "a"], 2)
         assert source.columns == ("c", "a")
         assert exact_sums(source, lattice) == expected, name
+
+
+def test_of_a_lazy_frame_only_the_columns_asked_for_are_collected_and_once() -> None:
+    collected = []
+
+    def seen(name: str) -> Any:
+        def look(values: pl.Series) -> pl.Series:
+            collected.append(name)
+            return values
+
+        return pl.col(name).map_batches(look, return_dtype=pl.Float64)
+
+    frame = pl.LazyFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "^.*$": [5.0, 6.0]})
+    source = open_source(frame.with_columns(seen("a"), seen("b")), ["b", "^.*$"], 2)
+    assert source.rows() == 2
+    assert collected == []
+    lattice = BoxLattice.around([0.0, 0.0], [8.0, 8.0])
+    sums = exact_sums(source, lattice)
+    assert sums == exact_sums(source, lattice)
+    assert sums == exact_sums(open_source(np.array([[3.0, 5.0], [4.0, 6.0]])), lattice)
+    assert collected == ["b"]
+
+
+def test_a_lazy_frame_that_fails_says_nothing_of_why() -> None:
+    def stumble(values: pl.Series) -> pl.Series:
+        raise ValueError(CANARY)
+
+    frame = pl.LazyFrame({"a": [1.0, 2.0]})
+    broken = frame.with_columns(pl.col("a").map_batches(stumble, return_dtype=pl.Float64))
+    source = open_source(broken, ["a"], 1)
+    with pytest.raises(SourceFailed) as failed:
+        exact_sums(source, BoxLattice.around([0.0], [8.0]))
+    assert CANARY not in str(failed.value)
+    assert failed.value.__context__ is None
+    lost = open_source(frame.filter(pl.col("a").map_batches(stumble, return_dtype=pl.Boolean)))
+    with pytest.raises(InvalidInput, match="could not be read to the end") as refused:
+        lost.rows()
+    assert refused.value.__context__ is None
+
+
+def test_the_rows_of_a_lazy_frame_are_counted_without_any_column() -> None:
+    assert open_source(pl.LazyFrame({"a": ["x", "y"]})).rows() == 2
 
 
 def one(data: Any, low: float, high: float) -> int:
@@ -358,7 +405,10 @@ def test_a_text_column_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
         ({"a": [1.0], "b": [1.0, 2.0]}, ["a"], 1, "one length"),
         (3.0, None, 1, "got float"),
         (None, None, 1, "got NoneType"),
-        (pl.LazyFrame({"a": [1.0]}), None, 1, "collect"),
+        (pl.LazyFrame({"a": ["x"]}), ["a"], 1, "numbers"),
+        (pl.LazyFrame({"a": [1.0]}), ["b"], 1, "not in the data"),
+        (pl.scan_csv("no such file.csv"), None, 1, "columns that polars can tell"),
+        (pl.LazyFrame({"a": [1.0]}).select("b"), None, 1, "columns that polars can tell"),
         (iter([1.0]), None, 1, "more than once"),
         ((x for x in [1.0]), None, 1, "more than once"),
         (io.BytesIO(b"a\n1\n"), None, 1, "more than once"),

@@ -122,7 +122,7 @@ REFUSED = {
     "polars structs": pl.Series("a", [{"x": CANARY_NUMBER}]),
     "polars objects": pl.Series("a", [object()]),
     "polars nothing": pl.Series("a", [None]),
-    "lazy polars": pl.LazyFrame({"a": [CANARY_NUMBER]}),
+    "lazy polars texts": pl.LazyFrame({"a": [CANARY_TEXT]}),
     "Arrow lists": pa.array([[CANARY_NUMBER]]),
     "Arrow texts": pa.array([CANARY_TEXT]),
     "Arrow structs": pa.array([{"x": CANARY_NUMBER}]),

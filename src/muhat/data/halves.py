@@ -77,8 +77,9 @@ def require_stable_order(source: Source) -> None:
     """Refuse a source whose rows have no number that lasts: arrays and files do, streams do not."""
     from muhat.data.files import FilesSource
     from muhat.data.memory import MemorySource
+    from muhat.data.tables import LazySource
 
-    if not isinstance(source, MemorySource | FilesSource | Splits):
+    if not isinstance(source, MemorySource | LazySource | FilesSource | Splits):
         raise InvalidInput(
             "must have rows in a fixed order, to be split in two: an array, a table or files",
             parameter="data",

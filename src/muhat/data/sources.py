@@ -33,10 +33,11 @@ def open_source(
     """A source of records of `dim` coordinates, or InvalidInput.
 
     `data` is a numpy array (1-D, or 2-D with one record a row), a pandas or polars DataFrame or
-    Series, an Arrow table, record batch or array, any object that hands out an Arrow stream
-    again and again (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records,
-    a path, a glob or a list of paths, what `csv_data` makes of them, or a Spark or Dask DataFrame,
-    whose records stay there. Readers that can be read only once are refused.
+    Series, a polars LazyFrame, of which only the columns asked for are collected, an Arrow table,
+    record batch or array, any object that hands out an Arrow stream again and again
+    (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records, a path, a glob or a
+    list of paths, what `csv_data` makes of them, or a Spark or Dask DataFrame, whose records stay
+    there. Readers that can be read only once are refused.
 
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.memory import MemorySource
 from muhat.data.selection import Coders, Codes, Columns, Field, select
-from muhat.errors import InvalidInput
+from muhat.errors import InvalidInput, SourceFailed
 from muhat.records.columns import Batch, Column, column_of
 
 BATCH_ROWS = 1 << 17
@@ -84,9 +85,9 @@ def open_pandas(data: Any, columns: Columns, dim: int | None, coders: Coders = (
 
 
 def open_polars(data: Any, columns: Columns, dim: int | None, coders: Coders = ()) -> Source:
-    """A polars DataFrame or Series; numeric columns are shared with Arrow, not copied."""
+    """A polars frame, lazy or not, or Series; numeric columns are shared with Arrow, not copied."""
     if hasattr(data, "collect"):
-        raise InvalidInput("must not be lazy: collect it first, data.collect()", parameter="data")
+        return LazySource(data, columns, dim, coders)
     frame = data if hasattr(data, "columns") else data.to_frame()
     fields = [_polars_field(series) for series in frame.head(0)]
     selection = select(fields, columns, dim, coders=coders)
@@ -162,6 +163,82 @@ class StreamSource(PartitionedSource):
                 hint="Read it into a table or a file first.",
             )
         return reader
+
+
+class LazySource(PartitionedSource):
+    """A polars LazyFrame: the columns that are asked for are collected together, and once.
+
+    Until the first pass only its schema is looked at, and its length if that is asked for: what
+    polars would complain about depends on values, so it runs where no complaint comes through.
+    """
+
+    def __init__(self, frame: Any, columns: Columns, dim: int | None, coders: Coders) -> None:
+        import polars
+
+        try:
+            empty = polars.DataFrame(schema=frame.collect_schema())
+        except Exception:
+            empty = None
+        if empty is None:
+            raise InvalidInput(
+                "must have columns that polars can tell",
+                parameter="data",
+                hint="Look at data.collect_schema(); files that it scans must exist.",
+            )
+        selection = select([_polars_field(each) for each in empty], columns, dim, coders=coders)
+        self.columns, self.types = selection.columns, selection.types
+        self._coders = selection.coders
+        self._frame = frame
+        self._positions = selection.positions
+        self._rows: int | None = None
+        self._table: Any = None
+
+    @property
+    def known_rows(self) -> int | None:
+        """The number of records once it has been counted."""
+        return self._rows
+
+    def rows(self) -> int:
+        """Counted by polars, which need not look at any column for it."""
+        if self._rows is None:
+            with contextlib.suppress(Exception):  # raised outside, where nothing of it hangs on
+                self._rows = self._counted()
+        if self._rows is None:
+            raise InvalidInput("data could not be read to the end.")
+        return self._rows
+
+    def partitions(self) -> Sequence[Partition]:
+        """One: what a lazy frame holds is known when it is collected."""
+
+        def batches() -> Iterator[Batch]:
+            if not self._positions:
+                yield Batch(self._counted(), [])
+                return
+            if self._table is None:
+                self._table = self._collected(list(self._positions)).to_arrow()
+            for part in self._table.to_batches(max_chunksize=BATCH_ROWS):
+                yield batch_of(part.columns, self._coders)
+
+        return [Partition(0, batches)]
+
+    def _counted(self) -> int:
+        return int(self._collected(None).item())
+
+    def _collected(self, places: list[int] | None) -> Any:
+        """The columns at these places, which no name can be mistaken for; None: how many rows."""
+        import polars
+
+        try:
+            return self._frame.select(
+                polars.len() if places is None else polars.nth(places)
+            ).collect()
+        except polars.exceptions.PanicException:
+            # No Exception to Python, so that it would get past everything that keeps quiet.
+            failed = SourceFailed("the data could not be read to the end. The charge stays.")
+        raise failed
+
+    def check_unchanged(self) -> None:
+        """Nothing to compare but the rows, which the engine does after each pass."""
 
 
 def _pandas_field(name: str, series: Any) -> Field:
