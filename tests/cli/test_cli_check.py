@@ -88,3 +88,50 @@ def test_parquet_files_are_looked_at_by_type(tmp_path):
     assert [c["type"] for c in columns] == ["double", "int64"]
     assert [c["missing"] for c in columns] == [1, 1]
     assert [c["non_finite"] for c in columns] == [1, 0]
+
+
+def test_numbers_are_told_from_text(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text(
+        "salary,department,mixed,empty\n10,care,1,\n20,school,x, \n,,,\n 3e2 ,école,NaN,\t\n"
+    )
+    shown = {c["name"]: c for c in json.loads(run(path, "--json").stdout)["columns"]}
+    told = {name: (c["type"], c["missing"], c["not_numbers"]) for name, c in shown.items()}
+    assert told == {
+        "salary": ("numbers", 1, 0),
+        "department": ("text", 4, 3),
+        "mixed": ("numbers and text", 3, 2),
+        "empty": ("nothing", 4, 0),
+    }
+    output = run(path).stdout
+    assert "of these text" in output
+    assert output.endswith("As categories: muhat check … --labels department\n")
+    assert "As categories" not in run(path, "--columns", "salary").stdout
+
+
+def test_text_in_a_file_with_types_is_listed_too(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", None, "4"]})
+    frame["c"] = frame["b"].astype("category")
+    frame.to_parquet(tmp_path / "d.parquet")
+    for name in ("b", "c"):
+        columns = json.loads(run(tmp_path / "d.parquet", "--json").stdout)["columns"]
+        (column,) = [each for each in columns if each["name"] == name]
+        assert (column["type"], column["missing"], column["not_numbers"]) == ("text", 2, 1)
+    assert columns[0]["not_numbers"] is None
+    refused = run(tmp_path / "d.parquet", "--columns", "b", code=2)
+    assert "cannot be averaged" in refused.stderr
+
+
+def test_lines_of_json_are_told_by_what_is_in_quotes(tmp_path):
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"a": 1, "b": "x"}\n{"a": "2", "b": null}\n{"a": true}\n')
+    a, b = json.loads(run(path, "--columns", "a,b", "--json").stdout)["columns"]
+    assert (b["type"], b["missing"], b["not_numbers"]) == ("text", 3, 1)
+    assert (a["type"], a["missing"], a["not_numbers"]) == ("numbers", 0, 0)
+
+
+def test_columns_that_share_a_name_are_looked_at_as_numbers(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("a,a\n1,x\n")
+    columns = json.loads(run(path, "--json").stdout)["columns"]
+    assert [(c["type"], c["not_numbers"]) for c in columns] == [("text", None)] * 2

@@ -41,6 +41,7 @@ def check(
     """Look at the columns of FILES as their owner: NOT private, do not publish what it prints."""
     from muhat.data import open_source
     from muhat.data.inspect import ColumnReport, inspect
+    from muhat.data.words import with_words
     from muhat.release.display import table
 
     if labels is not None:
@@ -57,21 +58,30 @@ def check(
         names = list(bounded or ())
         lower = (box.center - box.half_widths).tolist()
         upper = (box.center + box.half_widths).tolist()
-    source = open_source(data_from(files, delimiter), columns=names)
-    report = inspect(source, lower, upper)
+    data = data_from(files, delimiter)
+    report = with_words(inspect(open_source(data, columns=names), lower, upper), data, names)
     click.echo(NOT_PRIVATE, err=True)
     if as_json:
         click.echo(json.dumps(report.to_dict(), indent=2))
         return
 
     def cells(column: ColumnReport) -> list[str]:
-        values = (column.missing, column.non_finite, column.below, column.above)
+        counts = (column.missing, column.not_numbers)
+        values = (*counts, column.non_finite, column.below, column.above)
         ends = ("–" if end is None else f"{end:g}" for end in (column.minimum, column.maximum))
         return [column.name, column.type, *("–" if v is None else str(v) for v in values), *ends]
 
-    header = ["column", "type", "missing", "not finite", "below", "above", "least", "most"]
+    header = ["column", "type", "missing", "of these text", "not finite", "below", "above"]
+    header += ["least", "most"]
     click.echo(f"{report.rows} rows, {report.ragged} of them ragged\n")
     click.echo("\n".join(table([header, *map(cells, report.columns)])))
+    unread = [column for column in report.columns if column.not_numbers]
+    if unread:
+        worst = max(unread, key=lambda column: column.not_numbers or 0)
+        click.echo(
+            "\nTo a mean a cell that is no number is missing. As categories: "
+            f"muhat check … --labels {_quoted(worst.name)}"
+        )
 
 
 def _show_labels(data: Any, labels: str, as_json: bool) -> None:

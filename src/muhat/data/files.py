@@ -97,6 +97,11 @@ class FilesSource(PartitionedSource):
         )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of every column that the files have, whether it was asked for or not."""
+        return tuple(field.name for field in self._files[0].fields)
+
+    @property
     def known_rows(self) -> int | None:
         """The number of records if every file has been counted."""
         counts = [file.known_rows for file in self._files]

@@ -23,7 +23,8 @@ class ColumnReport(Plain):
     `missing` counts nulls and cells that are no numbers, ragged lines included; `non_finite`
     NaN and infinities (in text they are missing); `below` and `above` the finite values outside
     the bounds, None where there is no bound. `minimum` and `maximum` are of the finite values,
-    None if there are none.
+    None if there are none. `not_numbers` counts those of the missing in which something is
+    written that is no number, None where that cannot be.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ColumnReport(Plain):
     above: int | None
     minimum: float | None
     maximum: float | None
+    not_numbers: int | None = None
 
 
 @dataclass(frozen=True)
