@@ -40,7 +40,7 @@ def adding_up(promise: Privacy, *, pure: bool) -> Privacy:
     >>> adding_up(ZCDP(rho=0.1), pure=False)
     ZCDP(rho=0.1)
     >>> round(adding_up(ApproxDP(epsilon=1.0, delta=1e-6), pure=False).mu, 4)
-    0.2237
+    0.2367
     """
     if pure:
         return PureDP(epsilon=pure_within(promise))
