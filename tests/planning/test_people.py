@@ -93,6 +93,21 @@ def test_means_of_people_are_of_one_record_each() -> None:
     assert release["mean pay per unit"].recorded == pytest.approx([500], abs=10)
 
 
+def test_people_are_independent_draws_where_each_has_one_record_in_a_group() -> None:
+    """Rows of different years are in different groups by year, and together in the others."""
+    schema = mh.Schema(COLUMNS, unit="person", max_rows=3, one_row_per="year")
+    asked = [mh.Mean("pay", by="year"), mh.Mean("pay"), mh.Mean("pay", per="unit")]
+    release = mh.plan(asked, schema=schema, privacy=mh.ZCDP(50.0), n=None).release(table())
+    by_year, overall, people = (part for _, part in release)
+    for each in (by_year, people):
+        lower, upper = each.interval(target="population")
+        assert (lower < 40).all()
+        assert (upper > 38).all()
+    assert mh.Release.from_json(by_year.to_json()).has_population
+    with pytest.raises(mh.InvalidInput, match="several in a group"):
+        overall.interval(target="population")
+
+
 def test_bad_units_are_refused_before_anything_is_spent() -> None:
     promise = mh.ZCDP(0.5)
     with pytest.raises(mh.InvalidInput, match="no public number"):

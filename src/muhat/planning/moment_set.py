@@ -66,7 +66,8 @@ class MomentSet:
         people: People | None,
     ) -> MomentSet:
         """The groups and columns that the statistics are about, of these people's records."""
-        names = list(dict.fromkeys(name for each in asked for name in each.by))
+        chosen = () if people is None else map(str, people.one_row_per)
+        names = list(dict.fromkeys([*(name for each in asked for name in each.by), *chosen]))
         columns = dict.fromkeys(name for each in asked for name in each.columns)
         readings = tuple(
             Reading(

@@ -351,6 +351,8 @@ class CellMoments(Mechanism):
             by=tuple(str(one.name) for one in groups),
             labels=tuple(one.labels for one in groups),
             moments=moments,
+            missing="drop" if reading.recorded else "none",
+            rows_in_group=rows_in_group(self.terms, self.people, asked.by),
             **self.basis(),
         )
 
@@ -365,6 +367,13 @@ class CellMoments(Mechanism):
 def records_of(terms: Terms, people: People | None) -> int:
     """How many records a person has at most: one, where its rows are made one."""
     return 1 if people is not None and people.per != "row" else terms.contributions
+
+
+def rows_in_group(terms: Terms, people: People | None, by: Sequence[str]) -> int:
+    """How many records a person has at most in one group of these columns."""
+    if people is not None and people.one_row_per and set(people.one_row_per) <= set(by):
+        return 1
+    return records_of(terms, people)
 
 
 def cells_of(categories: Categories) -> int:

@@ -69,6 +69,7 @@ class StatisticAnswer(Answer):
     of a weighted mean the second is the weight. Groups are all combinations of the `labels` of the
     columns in `by`, the last one fastest; without `by` there is one. Arrays have an entry a group,
     or a row of them where a statistic has several numbers (pairs of columns, coefficients).
+    `rows_in_group` is the most records of a person in one group; None: all that a person has.
     """
 
     kind: str
@@ -78,6 +79,7 @@ class StatisticAnswer(Answer):
     by: tuple[str, ...] = ()
     labels: tuple[tuple[Label, ...], ...] = ()
     missing: str | None = "drop"
+    rows_in_group: int | None = None
 
     schema: ClassVar[str] = "muhat.statistic/1"
 
@@ -87,6 +89,8 @@ class StatisticAnswer(Answer):
         number = len(self.columns)
         if number < kind.least or (kind.most is not None and number > kind.most):
             raise InvalidInput(f"a {self.kind} is not of {number} columns.")
+        if self.rows_in_group is not None:
+            _check.count("rows_in_group", self.rows_in_group)
         texts = (self.name, *self.columns, *self.by)
         if not all(isinstance(text, str) for text in texts) or len(self.by) != len(self.labels):
             raise InvalidInput("a statistic names its columns, and the labels of its groups.")
@@ -168,10 +172,10 @@ class StatisticAnswer(Answer):
         """Why there is no interval for the population; None if there is one."""
         if self.kind == "count":
             return "a count estimates nothing of the population"
-        if self.contributions > 1:
+        if (self.rows_in_group or self.contributions) > 1:
             return (
                 "records of one person are not independent draws, so the sampling error is unknown "
-                "with contributions > 1"
+                "where a person has several in a group"
             )
         if any(line.sampling is None for line in self.lines):
             return "how large a sum would be in another sample depends on n, which is secret here"
@@ -301,6 +305,7 @@ class StatisticAnswer(Answer):
             **{name: self._interval_fields(target) for name, target in intervals.items()},
             **self._common(),
             "missing": self.missing,
+            "rows_in_group": self.rows_in_group,
             "moments": self.moments.to_dict(),
         }
 
@@ -319,6 +324,7 @@ class StatisticAnswer(Answer):
             by=tuple(fields["by"]),
             labels=tuple(tuple(labels) for labels in fields["labels"]),
             missing=fields["missing"],
+            rows_in_group=fields.get("rows_in_group"),
             moments=NoisyMoments.from_dict(fields["moments"]),
             **read_common(fields),
         )

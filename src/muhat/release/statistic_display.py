@@ -79,6 +79,9 @@ def statistic_notes(answer: StatisticAnswer) -> list[str]:
     if answer.missing == "drop" and answer.columns:
         lacking = "any of its columns" if several else f"its {answer.columns[0]}"
         lines.append(f"A record that lacks {lacking} is left out.")
+    elif answer.missing == "none" and answer.columns:
+        named = " and ".join(answer.columns)
+        lines.append(f"Nothing is missing in {named}, as was declared; else it is at the centre.")
     if answer.has_population:
         what = "the coefficients" if kind == "regression" else f"the {kind}"
         line = (
