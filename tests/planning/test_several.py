@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import muhat as mh
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.planning.moments import CellMoments
+from muhat.planning.moments import CellMoments, free_count
 from muhat.privacy import adding_up
 
 PEOPLE = mh.Schema(
@@ -160,6 +161,35 @@ def test_the_least_promise_for_targets_meets_them_and_no_smaller_one_does(kind: 
         assert plan[each.name].standard_error_at(each.n_group or 1) <= wished * (1 + 1e-6)
     with pytest.raises(mh.Impossible, match="least errors in their proportions"):
         mh.plan(asked, schema=PEOPLE, privacy=promise.part(Fraction(98, 100)), n=None)
+
+
+def test_a_target_is_met_where_a_count_rides_free_beside_several_sums() -> None:
+    wish = {"standard_error": 4_000.0}
+    asked = [mh.Covariance(["salary", "age"], by="region", target=wish, n_group=1_000)]
+    promise = mh.privacy_for(statistics=asked, schema=PEOPLE, n=3_000)
+    plan = mh.plan(asked, schema=PEOPLE, privacy=promise, n=3_000)
+    error = plan[asked[0].name].standard_error_at(1_000)
+    assert error is not None
+    assert 0.95 * wish["standard_error"] < error <= wish["standard_error"] * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3])
+def test_a_free_count_is_all_that_the_sums_beside_it_leave(cells: int) -> None:
+    """Of all that a person with 3 records can do, the worst uses just what the sums have paid."""
+    rows, sums = (
+        3,
+        [Strength(NoiseKind.NORMAL, Fraction(2)), Strength(NoiseKind.NORMAL, Fraction(1))],
+    )
+    paid = sum(each.squared for each in sums)
+    count = free_count(sums, rows, cells)
+    own = Strength.of(count.promise, NoiseKind.NORMAL).squared / Fraction(rows) ** 2
+    beside = paid / (2 * rows) ** 2
+    ways = [each for each in product(range(rows + 1), repeat=cells) if sum(each) <= rows]
+    moved = [
+        sum(beside * (a + b) ** 2 + own * (a - b) ** 2 for a, b in zip(one, other, strict=True))
+        for one, other in product(ways, ways)
+    ]
+    assert max(moved) == paid
 
 
 def test_a_weight_makes_an_error_smaller() -> None:

@@ -200,8 +200,11 @@ class MomentSet:
                 for place, portion, block in self._read_off(reading, term):
                     scales = block.square_scales if len(set(term)) < len(term) else block.scales
                     added = coefficient * scales[reading.axes] * block.deviation
-                    where = portion.companions[0] if portion.companions else place
-                    parts[where] = math.hypot(parts.get(where, 0.0), added)
+                    # As in `_errors`: equal parts with each, which is never too little.
+                    beside = portion.companions or (place,)
+                    for where in beside:
+                        alike = added / math.sqrt(len(beside))
+                        parts[where] = math.hypot(parts.get(where, 0.0), alike)
             wishes.append(Wish(asked.name, asked.wish, self._size(asked), parts))
         return wishes
 
