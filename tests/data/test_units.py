@@ -423,6 +423,44 @@ def test_rows_of_which_nothing_can_be_read_are_nobodys(tmp_path: Path) -> None:
     assert sum(gathered(open_source(str(path), people=People(PERSON, per="rows"))).ravel()) == 8
 
 
+def test_cells_of_others_that_are_no_numbers_change_nothing(tmp_path: Path) -> None:
+    """A block of text with such a cell, or with such a letter, is read in another way."""
+    cells = ["nan", "inf", "-inf", "1e400", "-0", "0", "5", "", "1e-400", "0.1", "NaN", "1", "2"]
+    random = np.random.default_rng(31)
+    mine = [f"b{p},{p},{cell}" for p in range(300) for cell in random.permutation(cells)]
+    names = {"plain": "a,-5,7", "text": "a,-5,seven", "letter": "ä,-5,7", "both": "ä,-5,sieben ü"}
+    kept = {}
+    for name, other in names.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text("\n".join(["person,owner,value", other, *mine]) + "\n")
+        kept[name] = entered(str(path), 2)
+        assert sum(kept[name].values()) == 601
+    mine_alone = {
+        name: Counter({r: n for r, n in each.items() if r[0] >= 0}) for name, each in kept.items()
+    }
+    assert all(each == mine_alone["plain"] for each in mine_alone.values())
+
+
+def test_objects_of_others_change_nothing() -> None:
+    mine: list[Any] = [each for p in range(100) for each in [f"b{p}", "\0n1", f"ü{p}", None] * 3]
+    kept = []
+    for other in ("a", 1, b"\xff", 2.5, "\udcff", object(), bytearray(b"b1")):
+        ids = object_array([*mine, other])
+        data = {
+            PERSON: ids,
+            "owner": np.append(np.zeros(len(mine)), 1),
+            "value": np.arange(len(ids)) % 5.0,
+        }
+        kept.append(of_person(entered(data, 2), 0))
+    assert all(each == kept[0] for each in kept)
+
+
+def object_array(values: list[Any]) -> np.ndarray:
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
 def test_a_line_of_json_without_the_key_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"person": 1, "v": 1}\n{"v": 2}\n{"person": null, "v": 4}\nbroken\n')

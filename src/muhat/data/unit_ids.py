@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -38,6 +39,7 @@ _BYTES = re.compile(
 )
 _DICTIONARY = re.compile(r"dictionary<values=(.*), indices=.*>")
 
+_PLAIN = {str, float, type(None)}
 _WORD = 8
 _END = 0x80
 _LARGEST_EXPONENT = 400
@@ -96,13 +98,13 @@ class IdentityCoder:
         """The ids in Python's objects, each by itself."""
         import pyarrow as pa
 
-        try:
+        texts = None
+        if set(map(type, values)) <= _PLAIN:
             # Most are plain text, which needs no second look.
-            texts = pa.array(values, pa.large_string(), from_pandas=True).cast(pa.large_binary())
-        except Exception:
-            texts = None
+            with suppress(pa.ArrowException, UnicodeError):
+                texts = pa.array(values, pa.large_string(), from_pandas=True)
         if texts is not None:
-            return _of_bytes(_escaped(texts))
+            return _of_bytes(_escaped(texts.cast(pa.large_binary())))
         labels = [label_of(value) for value in values]
         left_out = np.array([label is None for label in labels], bool)
         return _of_bytes(pa.array([label or b"" for label in labels], pa.large_binary()), left_out)

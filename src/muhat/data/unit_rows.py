@@ -74,7 +74,11 @@ class Layout:
         return self.dtype.itemsize // 8
 
     def packed(self, columns: Sequence[Column], ids: Words) -> Words:
-        """Rows of these columns, of shape (rows, width). What is missing is 0, and marked."""
+        """Rows of these columns, of shape (rows, width).
+
+        What is missing or not finite is 0, and marked: whether a reader makes the one or the other
+        of a cell may depend on cells around it.
+        """
         words = np.zeros((len(ids), self.width), np.uint64)
         rows = words.view(self.dtype).reshape(-1)
         if self.ids:
@@ -82,10 +86,11 @@ class Layout:
         missing = None
         for place, column in enumerate(columns):
             rows[f"c{place}"] = column.values
-            if column.valid is not None:
+            present = column.present() if isinstance(column, Floats) else column.valid
+            if present is not None and not present.all():
                 if missing is None:
                     missing = np.zeros((len(ids), len(columns)), bool)
-                np.logical_not(column.valid, out=missing[:, place])
+                np.logical_not(present, out=missing[:, place])
                 rows[f"c{place}"][missing[:, place]] = 0
         if missing is not None:
             rows["missing"] = np.packbits(missing, axis=1, bitorder="little")
