@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from muhat.data.selection import Field
 from muhat.errors import InvalidInput
-from muhat.records.columns import Decimals, Floats, Integers
+from muhat.records.columns import Decimals, Floats, Integers, Mask
 
 Words = NDArray[np.uint64]
 Rows = NDArray[np.intp]
@@ -98,16 +98,17 @@ class IdentityCoder:
         """The ids in Python's objects, each by itself."""
         import pyarrow as pa
 
-        texts = None
         if set(map(type, values)) <= _PLAIN:
             # Most are plain text, which needs no second look.
             with suppress(pa.ArrowException, UnicodeError):
-                texts = pa.array(values, pa.large_string(), from_pandas=True)
-        if texts is not None:
-            return _of_bytes(_escaped(texts.cast(pa.large_binary())))
+                return self.of_texts(pa.array(values, pa.large_string(), from_pandas=True))
         labels = [label_of(value) for value in values]
         left_out = np.array([label is None for label in labels], bool)
-        return _of_bytes(pa.array([label or b"" for label in labels], pa.large_binary()), left_out)
+        texts = pa.array(
+            [b"" if label is None else label[0] for label in labels], pa.large_binary()
+        )
+        other = np.array([label is not None and not label[1] for label in labels], bool)
+        return _of_bytes(texts, left_out, other)
 
     def of_arrow(self, array: Any) -> Identities:
         """The ids in an Arrow array."""
@@ -163,10 +164,11 @@ def kind_of(field: Field) -> str | None:
     return "text" if field.is_text or _BYTES.fullmatch(kind) else None
 
 
-def label_of(value: object) -> bytes | None:
-    """An object as bytes that only its equals share; empty for nobody, None if it cannot be told.
+def label_of(value: object) -> tuple[bytes, bool] | None:
+    """An object as bytes, and whether it is text: both are those of its equals, and of no other.
 
-    Nothing of what a subclass adds is called.
+    No bytes are nobody's, and None is for what cannot be told. Nothing of what a subclass adds is
+    called.
 
     >>> label_of(1) == label_of(1.0) == label_of(Decimal("1.00")) != label_of("1")
     True
@@ -177,19 +179,19 @@ def label_of(value: object) -> bytes | None:
         return None
 
 
-def _label(value: object) -> bytes | None:
+def _label(value: object) -> tuple[bytes, bool] | None:
+    if isinstance(value, str):
+        return str.encode(value, "utf-8", "surrogatepass"), True
+    if isinstance(value, bytes):
+        return b"".join([value]), True
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return _NOBODY
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return b"" if np.isnat(value) else b"\0moment:" + str(value).encode()
+        return _NOBODY if np.isnat(value) else _moment(str(value))
     if isinstance(value, np.generic):
         value = np.generic.item(value)
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return b""
-    if isinstance(value, str):
-        return _text(str.encode(value, "utf-8", "surrogatepass"))
-    if isinstance(value, bytes):
-        return _text(b"".join([value]))
     if isinstance(value, int):
-        return b"\0n%x" % int.__index__(value)
+        return _number(int.__index__(value), 1)
     if isinstance(value, float):
         return _float(float.__float__(value))
     if isinstance(value, Decimal):
@@ -197,31 +199,26 @@ def _label(value: object) -> bytes | None:
     if isinstance(value, Fraction):
         return _number(value.numerator, value.denominator)
     if isinstance(value, UUID):
-        return b"\0u" + value.bytes
+        return b"uuid" + value.bytes, False
     if isinstance(value, datetime):
-        return b"\0moment:" + value.isoformat().encode()
-    if isinstance(value, date | time | timedelta):
-        return b"\0moment:" + str(value).encode()
-    return None
+        return _moment(value.isoformat())
+    return _moment(str(value)) if isinstance(value, date | time | timedelta) else None
 
 
-def _text(text: bytes) -> bytes:
-    """Text that begins like what is no text is told apart from it."""
-    return b"\0t" + text if text.startswith(b"\0") else text
+_NOBODY = (b"", True)
 
 
-def _number(numerator: int, denominator: int) -> bytes:
-    whole = b"\0n%x" % numerator
-    return whole if denominator == 1 else whole + b"/%x" % denominator
+def _number(numerator: int, denominator: int) -> tuple[bytes, bool]:
+    return b"%x" % numerator if denominator == 1 else b"%x/%x" % (numerator, denominator), False
 
 
-def _float(value: float) -> bytes:
+def _float(value: float) -> tuple[bytes, bool]:
     if math.isfinite(value):
         return _number(*value.as_integer_ratio())
-    return b"" if math.isnan(value) else b"\0n%+f" % value
+    return _NOBODY if math.isnan(value) else (b"%+f" % value, False)
 
 
-def _decimal(value: Decimal) -> bytes:
+def _decimal(value: Decimal) -> tuple[bytes, bool]:
     sign, digits, exponent = Decimal.as_tuple(value)
     if not isinstance(exponent, int):
         return _float((-math.inf if sign else math.inf) if exponent == "F" else math.nan)
@@ -232,7 +229,11 @@ def _decimal(value: Decimal) -> bytes:
     short = text.rstrip("0")
     if not short:
         return _number(0, 1)
-    return b"\0d%d:%d:%s" % (sign, exponent + len(text) - len(short), short.encode())
+    return b"%d:%d:%s" % (sign, exponent + len(text) - len(short), short.encode()), False
+
+
+def _moment(text: str) -> tuple[bytes, bool]:
+    return b"moment " + text.encode(), False
 
 
 def _as_words(values: NDArray[Any]) -> Words:
@@ -242,13 +243,13 @@ def _as_words(values: NDArray[Any]) -> Words:
     return np.ascontiguousarray(values).view(np.uint64)
 
 
-def _of_floats(values: NDArray[np.float64], valid: NDArray[np.bool_] | None) -> Identities:
+def _of_floats(values: NDArray[np.float64], valid: Mask | None) -> Identities:
     known = ~np.isnan(values)
     # 0 and −0 are one number.
     return _fixed((values + 0.0).view(np.uint64), known if valid is None else known & valid)
 
 
-def _fixed(words: Words, valid: NDArray[np.bool_] | None = None) -> Identities:
+def _fixed(words: Words, valid: Mask | None = None) -> Identities:
     """Ids of so many words each."""
     words = words.reshape(len(words), -1)
     if valid is None or valid.all():
@@ -257,17 +258,11 @@ def _fixed(words: Words, valid: NDArray[np.bool_] | None = None) -> Identities:
     return Identities(valid.astype(np.int8), None, ((rows, words[rows]),))
 
 
-def _escaped(texts: Any) -> Any:
-    import pyarrow as pa
+def _of_bytes(texts: Any, left_out: Mask | None = None, other: Mask | None = None) -> Identities:
+    """Ids of bytes: each followed by a mark of its end, and by zeros up to 1, 2, 4, … words.
 
-    if not (np.frombuffer(_data(texts), np.uint8) == 0).any():
-        return texts
-    known = [None if text is None else _text(text) for text in texts.to_pylist()]
-    return pa.array(known, pa.large_binary())
-
-
-def _of_bytes(texts: Any, left_out: NDArray[np.bool_] | None = None) -> Identities:
-    """Ids of bytes: each followed by a mark of its end, and by zeros up to 1, 2, 4, … words."""
+    `other` have another mark, and so another id than text.
+    """
     starts, lengths, data = _located(texts)
     status = (lengths > 0).astype(np.int8)
     if left_out is not None:
@@ -279,7 +274,10 @@ def _of_bytes(texts: Any, left_out: NDArray[np.bool_] | None = None) -> Identiti
         short = lengths[rows] < size * _WORD
         if short.any():
             chosen = rows[short]
-            parts.append((chosen, _words_of(starts[chosen], lengths[chosen], data, size)))
+            words = _words_of(starts[chosen], lengths[chosen], data, size)
+            if other is not None:
+                _mark_other(words, lengths[chosen], other[chosen])
+            parts.append((chosen, words))
             rows = rows[~short]
         size *= 2
     return Identities(status, None, tuple(parts))
@@ -320,6 +318,12 @@ def _words_of(
         found = everywhere[np.minimum(starts + place * _WORD, last)]
         words[:, place] = (found & _KEPT[left]) | _MARKS[left]
     return words
+
+
+def _mark_other(words: Words, lengths: NDArray[np.int64], other: Mask) -> None:
+    rows = other.nonzero()[0]
+    places, bytes_left = np.divmod(lengths[rows], _WORD)
+    words[rows, places] ^= _MARKS[bytes_left] ^ (_MARKS[bytes_left] >> np.uint64(1))
 
 
 # By how many bytes of the text a word has, from 0 to 8; the last entry is for none and no end.
