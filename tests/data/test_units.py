@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from muhat.data import exact_sums, open_source, unit_rows
+from muhat.data import exact_sums, open_source, unit_crowds, unit_rows
 from muhat.data.base import Accumulated, PartitionedSource, Source, paced
 from muhat.data.categories import categories_of
 from muhat.data.gathered import gathered
@@ -236,6 +236,39 @@ def test_rows_on_disk_in_any_parts_by_any_number_of_threads_are_the_same(
     monkeypatch.setattr(unit_rows, "MEMORY_BYTES", 1 << 28)
     monkeypatch.setattr(unit_rows, "PART_BYTES", 1 << 10)
     assert entered(table, 3) == plain
+
+
+@pytest.mark.parametrize("numbers", [None, 3])
+def test_parts_that_are_too_large_for_memory_are_the_same(
+    numbers: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if numbers is not None:
+        few_numbers(monkeypatch, numbers)
+    random = np.random.default_rng(15)
+    persons = np.where(random.random(3000) < 0.6, 1, random_persons(random, 3000))
+    table = table_of("long text", persons % 30, random.integers(0, 5, 3000).astype(float))
+    table = pa.Table.from_batches(table.to_batches(max_chunksize=200))
+    categories = categories_of({"value": [0, 1, 2]})
+    one_each = People(PERSON, one_row_per=("value",))
+
+    def found() -> list[Any]:
+        return [
+            entered(table, 3),
+            entered(table, 500),
+            sorted(gathered(limited(table, People(PERSON, 4, per="sum"), ["value"])).ravel()),
+            sorted(gathered(open_source(table, people=People(PERSON, per="rows"))).ravel()),
+            sorted(gathered(open_source(table, people=People(PERSON, 7, per="rows"))).ravel()),
+            open_cells(table, ["value"], categories, people=one_each).count([(0,)])[0,].tolist(),
+        ]
+
+    plain = found()
+    monkeypatch.setattr(unit_rows, "MEMORY_BYTES", 20_000)
+    monkeypatch.setattr(unit_rows, "DEALT_BYTES", 3000)
+    monkeypatch.setattr(unit_rows, "MOST_BITS", 2)
+    for large, slab in ((1, 1 << 18), (2000, 100), (20_000, 7)):
+        monkeypatch.setattr(unit_crowds, "LARGE_BYTES", large)
+        monkeypatch.setattr(unit_crowds, "SLAB_ROWS", slab)
+        assert found() == plain
 
 
 def few_numbers(monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:

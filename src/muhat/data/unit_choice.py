@@ -112,13 +112,14 @@ def by_person(
     most: int | None = None,
     *,
     cells: Indices | None = None,
+    numbers: Words | None = None,
     ordered: bool = False,
 ) -> Ordered:
     """The rows of every person together, at most the first `most` of each.
 
     Where rows have `cells`, only the first row of a person in every cell counts at all. People all
-    of whose rows enter have them in no particular order, unless they are to be `ordered`. All
-    blocks have ids of the same number of words.
+    of whose rows enter have them in no particular order, unless they are to be `ordered`. Rows may
+    have `numbers` already. All blocks have ids of the same number of words.
     """
     ids = _concatenated([block.words[:, : block.ids] for block in blocks])
     people = mixer.people(ids)
@@ -137,7 +138,7 @@ def by_person(
     inside = np.repeat(large, sizes)
     rows = found.rows[inside]
     owners = np.repeat(np.arange(np.count_nonzero(large)), sizes[large])
-    rows = rows[_order(owners, rows, blocks, people, mixer)]
+    rows = rows[_order(owners, rows, blocks, people, mixer, numbers)]
     if cells is not None:
         first = _first_in_cells(owners, cells[rows])
         rows, owners = rows[first], owners[first]
@@ -208,31 +209,40 @@ def _disagree(ids: Words, found: Ordered) -> bool:
 
 
 def _order(
-    owners: Indices, rows: Indices, blocks: Sequence[Block], people: Words, mixer: Mixer
+    owners: Indices,
+    rows: Indices,
+    blocks: Sequence[Block],
+    people: Words,
+    mixer: Mixer,
+    known: Words | None,
 ) -> Indices:
     """The order of rows by person, and by their numbers within one; equal rows are as one."""
-    numbers = _numbers(rows, blocks, people, mixer)
-    order = _sorted(numbers, owners)
-    same = _repeats(owners, numbers, order)
-    if not same.any():
-        return order
     places = _concatenated([np.arange(len(block.words)) for block in blocks])[rows]
     which = np.repeat(np.arange(len(blocks)), [len(block.words) for block in blocks])[rows]
-    contents = _contents(owners, numbers, order, same, which, places, blocks)
-    if contents is not None:
-        order = np.lexsort((contents, numbers, owners))
-        same = _repeats(owners, numbers, order) & _alike(contents[order])
-    copies = np.arange(len(order))
-    copies -= np.maximum.accumulate(np.where(same, 0, copies))
-    numbered = np.empty_like(numbers)
-    numbered[order] = mixer.copies(numbers[order], copies.astype(np.uint64))
-    order = _sorted(numbered, owners)
-    if contents is None and not _repeats(owners, numbered, order).any():
+    contents = None
+    if known is not None:
+        numbers = known[rows]
+        order = _sorted(numbers, owners)
+    else:
+        numbers = _numbers(rows, blocks, people, mixer)
+        order = _sorted(numbers, owners)
+        same = _repeats(owners, numbers, order)
+        if not same.any():
+            return order
+        contents = _contents(order, same, which, places, blocks)
+        if contents is not None:
+            order = np.lexsort((contents, numbers, owners))
+            same = _repeats(owners, numbers, order) & _alike(contents[order])
+        copies = np.arange(len(order))
+        copies -= np.maximum.accumulate(np.where(same, 0, copies))
+        numbers[order] = mixer.copies(numbers[order], copies.astype(np.uint64))
+        order = _sorted(numbers, owners)
+    if contents is None and not _repeats(owners, numbers, order).any():
         return order
     # Numbers that meet by chance, of rows that differ: the rows themselves decide.
     if contents is None:
         contents = _ranked(which, places, blocks)
-    return np.lexsort((contents, numbered, owners))
+    return np.lexsort((contents, numbers, owners))
 
 
 def _numbers(rows: Indices, blocks: Sequence[Block], people: Words, mixer: Mixer) -> Words:
@@ -264,8 +274,6 @@ def _alike(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _contents(
-    owners: Indices,
-    numbers: Words,
     order: Indices,
     same: NDArray[np.bool_],
     which: Indices,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -224,6 +224,33 @@ class Part:
             if spans
         }
 
+    def pieces(self) -> Iterator[tuple[Layout, Words]]:
+        """The rows, a few megabytes at a time."""
+        for layout, pieces in self._rows.items():
+            for words in pieces:
+                yield layout, words
+        for layout, spans in self._written.items():
+            some: list[Words] = []
+            for span in spans:
+                assert self._disk is not None
+                some.append(self._disk.read(span, layout.width))
+                if sum(words.nbytes for words in some) >= DEALT_BYTES:
+                    yield layout, joined_rows(some)
+                    some = []
+            if some:
+                yield layout, joined_rows(some)
+
+    def split(self, deal: Callable[[Layout, Words], Sequence[Words]]) -> list[Part]:
+        """Smaller parts on disk, as `deal` deals the rows out."""
+        disk = self._disk or _Disk()
+        found: list[_Written] = []
+        for layout, words in self.pieces():
+            dealt_out = deal(layout, words)
+            found = found or [{} for _ in dealt_out]
+            for written, some in zip(found, dealt_out, strict=True):
+                written.setdefault(layout, []).extend(disk.write(some))
+        return [Part({}, written, disk) for written in found]
+
     def settle(self, rows: dict[Layout, Words]) -> None:
         """Keep these rows in the place of what was there, for all passes to come."""
         self.settled = True
@@ -294,9 +321,14 @@ def dealt(layout: Layout, words: Words, mixer: Mixer, bits: int) -> list[Words]:
         return [words]
     if not layout.ids:
         return np.array_split(words, 1 << bits)
-    places = (mixer.people(words[:, : layout.ids]) >> np.uint64(64 - bits)).astype(np.uint8)
-    order = np.argsort(places, kind="stable")
-    stops = np.cumsum(np.bincount(places, minlength=1 << bits))
+    return by_place(words, mixer.people(words[:, : layout.ids]) >> np.uint64(64 - bits), bits)
+
+
+def by_place(words: Words, places: Words, bits: int) -> list[Words]:
+    """The rows of every place, of which there are two to the power of `bits`, at most eight."""
+    narrow = places.astype(np.uint8)
+    order = np.argsort(narrow, kind="stable")
+    stops = np.cumsum(np.bincount(narrow, minlength=1 << bits))
     return np.split(np.take(words, order, axis=0), stops[:-1])
 
 

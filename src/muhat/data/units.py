@@ -23,11 +23,12 @@ from muhat.data.engine import read_once
 from muhat.data.selection import column_names
 from muhat.data.states import Numbers, joined
 from muhat.data.unit_choice import Mixer, Ordered, by_person
+from muhat.data.unit_crowds import Least, is_large, tallies
 from muhat.data.unit_ids import Words
 from muhat.data.unit_records import averaged, counted
 from muhat.data.unit_rows import Layout, Part, Waiting, joined_rows
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.records.columns import Batch, Floats
+from muhat.records.columns import Batch, Column, Floats
 
 
 @dataclass(frozen=True)
@@ -125,26 +126,63 @@ class Rule:
     per: str
     coded: tuple[bool, ...]
 
-    def entering(self, rows: dict[Layout, Words]) -> dict[Layout, Words]:
+    def entering(self, part: Part) -> dict[Layout, Words]:
         """What enters of the rows of some people, all of theirs."""
+        if self.per == "rows" and is_large(part):
+            return self._counted(part)
+        if is_large(part) and (self.most is not None or self.cells):
+            return self._entering(*self._least(part))
+        return self._entering(part.read())
+
+    def unread(self, layout: Layout, count: int) -> Batch:
+        """What enters of rows of which nothing could be read: each of them is nobody's."""
+        if self.per == "rows":
+            return Batch(count, [Floats(np.ones(count))])
+        nothing = {layout: np.zeros((0, layout.width), np.uint64)}
+        ((entering, words),) = self._entering(nothing).items()
+        return Batch(0, entering.columns(words), absent=count)
+
+    def _least(self, part: Part) -> tuple[dict[Layout, Words], dict[Layout, Words]]:
+        """Rows of a large part, all that enter among them, and their numbers."""
+        least = Least()
+        for layout, tally in tallies(part, self.mixer):
+            for words, numbers in tally.slabs(self.mixer):
+                if least.add(layout, words, numbers):
+                    least.put_back(*self._first(*least.taken()))
+        return least.taken()
+
+    def _first(
+        self, rows: dict[Layout, Words], numbers: dict[Layout, Words]
+    ) -> tuple[dict[Layout, Words], dict[Layout, Words]]:
+        """Of rows with numbers those that enter if there are no others."""
+        words: dict[Layout, Words] = {}
+        theirs: dict[Layout, Words] = {}
+        for blocks in _by_ids(rows):
+            people = self._people(blocks, numbers)
+            words.update(_picked(blocks, people))
+            theirs.update(_picked({layout: numbers[layout] for layout in blocks}, people))
+        return words, theirs
+
+    def _counted(self, part: Part) -> dict[Layout, Words]:
+        """How many rows everybody in a large part has."""
+        counts = np.concatenate([tally.counts for _, tally in tallies(part, self.mixer)])
+        kept = np.minimum(counts, self.most or counts)
+        return dict([_packed([Floats(kept.astype(np.float64))], len(kept))])
+
+    def _entering(
+        self, rows: dict[Layout, Words], numbers: dict[Layout, Words] | None = None
+    ) -> dict[Layout, Words]:
         found: dict[Layout, list[Words]] = {}
-        for ids in sorted({layout.ids for layout in rows}):
-            blocks = {layout: words for layout, words in rows.items() if layout.ids == ids}
-            people = self._people(blocks)
+        for blocks in _by_ids(rows):
+            people = self._people(blocks, numbers)
             entering = _picked(blocks, people) if self.per == "row" else self._made(blocks, people)
             for layout, words in entering:
                 found.setdefault(layout, []).append(words)
         return {layout: joined_rows(pieces) for layout, pieces in found.items()}
 
-    def unread(self, layout: Layout, count: int) -> Batch:
-        """What enters of rows of which nothing could be read: each of them is nobody's."""
-        nothing = {layout: np.zeros((0, layout.width), np.uint64)}
-        if self.per == "rows":
-            return Batch(count, [Floats(np.ones(count))])
-        ((entering, words),) = self.entering(nothing).items()
-        return Batch(0, entering.columns(words), absent=count)
-
-    def _people(self, blocks: dict[Layout, Words]) -> Ordered:
+    def _people(
+        self, blocks: dict[Layout, Words], numbers: dict[Layout, Words] | None = None
+    ) -> Ordered:
         """The rows that count, person by person."""
         if not next(iter(blocks)).ids:
             each = np.arange(sum(map(len, blocks.values())))
@@ -161,6 +199,7 @@ class Rule:
             self.mixer,
             self.most,
             cells=None if cells is None else cells.reshape(-1),
+            numbers=None if numbers is None else joined_rows([numbers[each] for each in blocks]),
             ordered=self.per in ("mean", "sum") and any(self.coded),
         )
 
@@ -171,8 +210,19 @@ class Rule:
         else:
             rows = [layout.columns(words) for layout, words in blocks.items()]
             columns = averaged(rows, self.coded, people, mean=self.per == "mean")
-        layout = Layout.of(0, columns)
-        yield layout, layout.packed(columns, np.zeros((len(people.firsts), 0), np.uint64))
+        yield _packed(columns, len(people.firsts))
+
+
+def _packed(columns: Sequence[Column], rows: int) -> tuple[Layout, Words]:
+    """Records of nobody in particular."""
+    layout = Layout.of(0, columns)
+    return layout, layout.packed(columns, np.zeros((rows, 0), np.uint64))
+
+
+def _by_ids(rows: dict[Layout, Words]) -> Iterator[dict[Layout, Words]]:
+    """Rows by how many words their ids have: those of a person come together."""
+    for ids in sorted({layout.ids for layout in rows}):
+        yield {layout: words for layout, words in rows.items() if layout.ids == ids}
 
 
 def _picked(blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layout, Words]]:
@@ -265,7 +315,7 @@ class PeopleHere(_People, PartitionedSource):
 
 def _batches(part: Part, rule: Rule) -> Iterator[Batch]:
     if not part.settled:
-        part.settle(rule.entering(part.read()))
+        part.settle(rule.entering(part))
     for layout, words in part.read().items():
         yield from layout.batches(words)
 
