@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat._arrays import Floats
 from muhat._plain import Plain
@@ -135,18 +135,20 @@ class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
         """The deviation of Σ weight·noise, for weights of shape (terms, …)."""
         return np.sqrt(np.tensordot(self.errors**2, weights**2, axes=1))
 
-    def exceeds(self, reach: Floats, weights: Floats, miss: float, quantile: float) -> Any:
+    def exceeds(
+        self, reach: Floats, weights: Floats, miss: float, quantile: float
+    ) -> NDArray[np.bool_]:
         """Whether Σ weight·noise reaches so far with a chance below `miss`; elementwise.
 
         `quantile` is that of a standard normal. For normal noise exactly. Combinations of Laplace
         noise have a tail in closed form; where their variables are combinations themselves, and so
         nearer to normal ones, the quantile of normal noise is not undercut either.
         """
-        far = reach > quantile * self.error(weights)
+        far: NDArray[np.bool_] = reach > quantile * self.error(weights)
         if self.law != "laplace":
             return far
         scales = self.errors / math.sqrt(2)
-        return far & (few_tail(reach, np.abs(weights.T * scales).T) < miss)
+        return far & (few_tail(reach, (weights.T * scales).T) < miss)
 
     def deviations(self, miss: float) -> float:
         """How many standard deviations the noise of one table exceeds with this chance."""

@@ -144,7 +144,7 @@ class Quotient:
         """Where Y is above 0, whatever the noise but for a chance of `miss`."""
         z = normal_quantile(miss)
         reach = np.sqrt(np.maximum(self.bottom**2 - z**2 * self.bent[2], 0.0))
-        far: NDArray[np.bool_] = self.moments.exceeds(reach, self.bottom_slopes, miss, z)
+        far = self.moments.exceeds(reach, self.bottom_slopes, miss, z)
         return far & (self.bottom > 0) & self.sure
 
     def interval(
@@ -158,8 +158,7 @@ class Quotient:
             if allowance is not None:
                 allowed = allowed + allowance(theta)
             beyond = np.sqrt(np.maximum((self.top - theta * self.bottom) ** 2 - allowed, 0.0))
-            far: NDArray[np.bool_] = self.moments.exceeds(beyond, self._weights(theta), miss, z)
-            return far
+            return self.moments.exceeds(beyond, self._weights(theta), miss, z)
 
         middle, limits, certain = self.value, np.array([[lower], [upper]]), self.is_certain(miss)
         ends = np.stack([np.minimum(middle, lower), np.maximum(middle, upper)])

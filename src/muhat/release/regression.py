@@ -3,9 +3,9 @@
 With one explaining column both coefficients are quotients, and have Fieller's intervals: without
 ends where its noisy variance may be 0. With several, noise and sampling are carried through the
 normal equations to first order, so that intervals are approximate. Directions in which explaining
-columns vary less than noise alone could have made them are held at that level, a ridge that is
-chosen without data (`least_scatter`), and then no coefficient has bounds. Sampling errors take the
-residuals to be independent of the explaining columns. Proof: docs/proofs/readings.md.
+columns vary less than noise alone could have made them are held at that level, a ridge that noise
+and noisy numbers decide (`least_scatter`), and then no coefficient has bounds. Sampling errors take
+the residuals to be independent of the explaining columns. Proof: docs/proofs/readings.md.
 """
 
 from __future__ import annotations
