@@ -72,6 +72,10 @@ def test_a_specification_is_carried_out_and_written_to_a_folder(
     assert result.exit_code == 0, result.output
     assert "mean pay by region" in result.output
     release = mh.Release.from_json((folder / "release.json").read_text())
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Pay</h1>" in report
+    assert "kind = &quot;quantile&quot;" in report
+    assert release.ledger_head["hash"] in report
     assert [name for name, _ in release] == [
         "count by region and sex",
         "mean pay by region",

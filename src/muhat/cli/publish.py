@@ -104,7 +104,6 @@ def _new_folder(out: str) -> Path:
 
 def _write(release: Release, asked: Specification, folder: Path) -> None:
     """The tables as CSV and Parquet, the release as JSON, the specification, the report."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     parts = list(release) if len(release.answers) > 1 else [(asked.statistics[0].name, release)]
@@ -117,12 +116,14 @@ def _write(release: Release, asked: Specification, folder: Path) -> None:
             writer = csv.writer(file)
             writer.writerow(table)
             writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
-        arrays = {key: pa.array(column.tolist()) for key, column in table.items()}
-        pq.write_table(pa.table(arrays), base.with_suffix(".parquet"))
+        pq.write_table(part.to_arrow(), base.with_suffix(".parquet"))
     (folder / "release.json").write_text(release.to_json() + "\n", encoding="utf-8")
     (folder / "specification.toml").write_text(asked.text, encoding="utf-8")
-    where = printable(str(folder))
-    click.echo(f"{len(parts)} tables, and release.json are in {where}.", err=True)
+    release.report(
+        folder / "report.html", title=asked.title or None, specification=asked.text or None
+    )
+    where, tables = printable(str(folder)), "1 table" if len(parts) == 1 else f"{len(parts)} tables"
+    click.echo(f"report.html, release.json and {tables} are in {where}.", err=True)
 
 
 def _file_name(name: str, seen: set[str]) -> str:

@@ -129,7 +129,9 @@ def _draw_mark(axes: Any, mark: Mark, place: int, bars: bool, limits: tuple[floa
         for end, shown, sign in zip(ends, inside, "<>", strict=True):
             if end != shown:
                 axes.plot(shown, place, sign, color=NOISE, ms=5, clip_on=False, zorder=4)
-    axes.plot(mark.value, place, "o", ms=4.5, mfc="white", mec=INK, mew=1.2, zorder=5)
+    axes.plot(
+        mark.value, place, "o", ms=4.5, mfc="white", mec=INK, mew=1.2, zorder=5, clip_on=False
+    )
 
 
 def _legend(figure: Any, panels: Sequence[Panel]) -> None:

@@ -6,7 +6,6 @@ light or dark, and the width of the screen.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,12 +14,21 @@ from typing import TYPE_CHECKING
 from muhat._files import put
 from muhat._text import escaped_html
 from muhat.errors import InvalidInput
-from muhat.privacy import Neighbors, Privacy, cautions
+from muhat.privacy import cautions
 from muhat.release.answer import Answer
 from muhat.release.display import MOST_ROWS, certificate_lines
 from muhat.release.panels import panels_of
 from muhat.release.report_charts import charts
 from muhat.release.report_style import STYLE
+from muhat.release.report_words import (
+    LEAD,
+    as_point,
+    in_plain_words,
+    people,
+    protected,
+    reading,
+    unit,
+)
 
 if TYPE_CHECKING:
     from muhat.release.outputs import Outputs
@@ -31,44 +39,8 @@ MOST_LINES = 500
 MOST_CHARTS = 12
 """The most pictures of one statistic."""
 
-DELTA = 1e-6
-"""At which a promise of another kind is written as (ε, δ), which most readers have heard of."""
-
 GENERATOR = '<meta name="generator" content="muhat report">'
 """What tells a report from other files."""
-
-LEAD = (
-    "These numbers were made from people's records, with random noise added so that they give away "
-    "little about any one person: how little is stated under “What it cost”. The noise is of a "
-    "known size, and every number comes with an interval that says how far off it may be."
-)
-
-VALUE = {
-    "Value": "The statistic of the records, plus noise. It is written to two digits of its error: "
-    "what lies below is noise.",
-    "95 % interval: records (noise)": "It holds the exact statistic of these records, clipped to "
-    "their bounds, in 95 of 100 such releases. It allows for the noise alone.",
-}
-POPULATION = {
-    "95 % interval: population (noise and sampling)": "It holds the statistic of the population "
-    "that the records are independent draws of, in 95 of 100 samples. It allows for the noise and "
-    "for the choice of the sample; not for people who were never asked, nor for wrong answers. Use "
-    "it to speak of more people than those in the data.",
-}
-RANKS = {
-    "Rank error": "How many records may lie between the quantile that is printed and the exact "
-    "one, in 95 of 100 such releases.",
-}
-OTHERS = {
-    "One interval in twenty misses": "Each interval holds by itself. Among many of them some miss, "
-    "so a single group that stands out slightly is no finding.",
-    "Too few": "The noisy number of a group's records cannot be told from a handful, so nothing "
-    "about them is printed. It does not mean that there is nobody.",
-    "Numbers that should add up": "Each has its own noise, so a total may differ from the sum of "
-    "its parts by the errors that are shown, and a small count may be below zero. Rounding that "
-    "away would bias what is made of them.",
-}
-"""How the page is to be read."""
 
 
 def report_page(
@@ -77,9 +49,12 @@ def report_page(
     """The page as text."""
     named = release.named()
     heading = release.title if title is None else title
-    sections = [
-        _statistic(number, name, answer) for number, (name, answer) in enumerate(named, start=1)
-    ]
+    sections, said = [], dict[str, None]()
+    for number, (name, answer) in enumerate(named, start=1):
+        # What holds for several statistics is said once, below the first of them.
+        notes = [line for line in _notes(answer) if line not in said]
+        sections.append(_statistic(number, name, answer, notes))
+        said |= dict.fromkeys(notes)
     contents = ""
     if len(named) > 2:
         links = "".join(
@@ -93,7 +68,7 @@ def report_page(
         *sections,
         _cost(release),
         _assumed(release),
-        _reading(release),
+        _section("read", "How to read this page", _definitions(reading(release.answers))),
         _specification(specification),
         _digests(release),
         "</main>",
@@ -149,8 +124,8 @@ def _facts(release: Outputs) -> str:
     count = len(release.answers)
     facts = {
         "Promise": release.privacy.describe(),
-        "Who is protected": _unit(release),
-        "Records": _people(release),
+        "Who is protected": unit(release.answers[0]),
+        "Records": people(release.answers[0]),
         "Released": "one statistic" if count == 1 else f"{count} statistics for one promise",
     }
     cells = "".join(
@@ -159,7 +134,7 @@ def _facts(release: Outputs) -> str:
     return f'<dl class="facts">{cells}</dl>'
 
 
-def _statistic(number: int, name: str, answer: Answer) -> str:
+def _statistic(number: int, name: str, answer: Answer, notes: list[str]) -> str:
     """The pictures, the table and what to know about one statistic."""
     heading = name[:1].upper() + name[1:]
     if answer.failure is not None:
@@ -171,12 +146,17 @@ def _statistic(number: int, name: str, answer: Answer) -> str:
     drawn = charts(panels[:MOST_CHARTS])
     if len(panels) > MOST_CHARTS:
         drawn += f'<p class="quiet">The first {MOST_CHARTS} of {len(panels):,} pictures.</p>'
+    return _section(f"s{number}", heading, f"{drawn}{_table(answer)}{_paragraphs(notes)}")
+
+
+def _notes(answer: Answer) -> list[str]:
+    """What to know about a statistic; its certificate in one line."""
     certified = certificate_lines(answer.certificate) if answer.certificate else []
     notes = [line for line in answer.notes() if line not in certified]
     if answer.certificate is not None:
         good = f"{answer.certificate.metric}: {answer.certificate.written_error}"
         notes.append(f"{_sentence(good)} {answer.certificate.verdict()}")
-    return _section(f"s{number}", heading, f"{drawn}{_table(answer)}{_paragraphs(notes)}")
+    return notes
 
 
 def _table(answer: Answer) -> str:
@@ -213,78 +193,20 @@ def _cost(release: Outputs) -> str:
     promise = release.privacy
     terms = {
         "Promise": promise.describe(),
-        "In plain words": _plain_words(promise, release.neighbors),
-        "Who is protected": _protected(release),
+        "In plain words": in_plain_words(promise, release.neighbors),
+        "Who is protected": protected(release.answers[0], release.neighbors),
         "Account": "The promise was charged to an account before the records were read; its head "
         "after that is below."
         if release.ledger_head is not None
         else "No account was kept: what else was released about these people adds to this.",
     }
-    if (point := _point(promise)) is not None:
+    if (point := as_point(promise)) is not None:
         terms["As (ε, δ)"] = point
     cautious = "".join(
         f'<p class="caution">Caution: {_text(line)}</p>'
         for line in cautions(promise, release.answers[0].n)
     )
     return _section("cost", "What it cost", _definitions(terms) + cautious)
-
-
-def _plain_words(promise: Privacy, neighbors: Neighbors) -> str:
-    """What somebody can find out who knows all but one person, as how often a guess is wrong."""
-    secret = neighbors is Neighbors.ADD_REMOVE
-    between = (
-        "whether a certain person is in these data"
-        if secret
-        else "which of two possible records a certain person has"
-    )
-    wrong = promise.certain_error()
-    # Rounded down, as a promise is.
-    often = f"{math.floor(100 * wrong)} of 100" if wrong >= 0.01 else "less than one of 100"
-    least = "at least " if wrong >= 0.01 else "perhaps "
-    return (
-        f"Suppose somebody knows everything about everybody else, and guesses {between}. Without "
-        f"this page half of such guesses are wrong; after reading it, {least}{often} still are. "
-        "All numbers of the page together give away no more."
-    )
-
-
-def _point(promise: Privacy) -> str | None:
-    """The promise as (ε, δ), if it is of another kind and implies one."""
-    if promise.point is not None:
-        return None
-    epsilon = promise.epsilon_at(DELTA)
-    if not math.isfinite(epsilon):
-        return None
-    return f"It implies (ε, δ)-differential privacy with ε = {_up(epsilon)} and δ = {DELTA:g}."
-
-
-def _up(epsilon: float) -> str:
-    """Three digits, rounded up."""
-    decimals = max(0, 2 - math.floor(math.log10(epsilon))) if epsilon > 0 else 2
-    return f"{math.ceil(epsilon * 10**decimals) / 10**decimals:g}"
-
-
-def _unit(release: Outputs) -> str:
-    most = release.answers[0].contributions
-    return f"each person, with {'one record' if most == 1 else f'up to {most:,} records'}"
-
-
-def _protected(release: Outputs) -> str:
-    most = release.answers[0].contributions
-    records = "one record" if most == 1 else f"{most:,} records"
-    if release.neighbors is Neighbors.ADD_REMOVE:
-        other, number = "the data without them", "secret, too"
-    else:
-        other, number = "data in which they are replaced by any others", "public"
-    return (
-        f"Everybody, with all of their records: a person has at most {records} that count. The "
-        f"promise compares the data with {other}. How many records there are is {number}."
-    )
-
-
-def _people(release: Outputs) -> str:
-    n = release.answers[0].n
-    return "number kept secret" if n is None else f"{n:,}"
 
 
 def _number(release: Outputs) -> str:
@@ -301,14 +223,6 @@ def _sentence(line: str) -> str:
     """A line with a capital, unless it begins with a symbol such as n."""
     word = line.split(" ", 1)[0]
     return f"{line if len(word) == 1 and word != 'a' else line[:1].upper() + line[1:]}."
-
-
-def _reading(release: Outputs) -> str:
-    """What the words of the page mean, as far as it uses them."""
-    said = set().union(*(each.table() for each in release.answers))
-    terms = VALUE | (POPULATION if "population_lower" in said else {})
-    terms |= (RANKS if "rank_error" in said else {}) | OTHERS
-    return _section("read", "How to read this page", _definitions(terms))
 
 
 def _specification(text: str | None) -> str:

@@ -60,7 +60,7 @@ def _chart(panel: Panel) -> str:
         for mark in panel.marks
     )
     numbers = "".join(
-        f'<text x="{place(tick)}" y="14">{words}</text>'
+        f'<text x="{place(tick)}" y="14"{_anchor((tick - low) / (high - low))}>{words}</text>'
         for tick, words in zip(ticks, tick_words(ticks), strict=True)
     )
     said = [mark.label for mark in panel.marks] == [panel.facet]
@@ -71,6 +71,13 @@ def _chart(panel: Panel) -> str:
         f'{title}<div class="chart{short}">{rows}<div class="mark"></div>'
         f'<svg class="axis" aria-hidden="true">{numbers}</svg></div>{more}'
     )
+
+
+def _anchor(part: float) -> str:
+    """A number near the end of an axis stays within the page."""
+    if part > 0.96:
+        return ' class="last"'
+    return ' class="first"' if part < 0.04 else ""
 
 
 def _shapes(mark: Mark, panel: Panel, limits: tuple[float, float]) -> str:

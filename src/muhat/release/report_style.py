@@ -34,11 +34,13 @@ figure { margin: 0 0 1.2rem; }
 .chart { display: grid; grid-template-columns: minmax(5rem, max-content) minmax(0, 1fr);
   column-gap: .9rem; align-items: center; }
 .mark { font-size: .9rem; line-height: 1.25; text-align: right; max-width: 16rem; padding: 1px 0; }
-.strip { width: 100%; height: 24px; display: block; align-self: stretch; min-height: 100%; }
+.strip { width: 100%; height: 24px; display: block; align-self: stretch; min-height: 100%;
+  overflow: visible; }
 .axis { width: 100%; height: 20px; display: block; overflow: visible;
   border-top: 1px solid var(--line); }
 .axis text { fill: var(--quiet); font-size: 12px; text-anchor: middle;
   font-variant-numeric: tabular-nums; }
+.axis .last { text-anchor: end; } .axis .first { text-anchor: start; }
 .grid { stroke: var(--line); stroke-width: 1; } .zero { stroke: var(--quiet); stroke-width: 1; }
 .bar { stroke: var(--bar); stroke-width: 16; }
 .both { stroke: var(--accent); stroke-width: 1.6; }
