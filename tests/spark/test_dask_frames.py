@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -14,9 +15,13 @@ import muhat as mh
 from muhat.data import exact_sums, open_source
 from muhat.data.categories import categories_of
 from muhat.data.moments import Family, MomentColumn, open_moments
+from muhat.data.unit_choice import Mixer
+from muhat.data.unit_ids import IdentityCoder
+from muhat.data.units import People, of_people
 from muhat.domains.lattice import BoxLattice
 
 N = 1000
+KEY = Mixer(bytes(range(32)))
 BOX = BoxLattice.around([-1, -1], [2, 2])
 
 
@@ -54,6 +59,44 @@ def test_groups_and_cells_are_the_same_bits(table: Any, same_noise: Any) -> None
         cells = plan.release(data, columns=["region"])
         found.append([*(float(each) for each in means.releases), *cells.value.tolist()])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("per", ["row", "mean", "rows"])
+@pytest.mark.parametrize("kind", ["number", "text", "object", "category", "float"])
+def test_people_with_many_rows_are_those_of_the_embedded_engine(
+    table: Any, kind: str, per: str
+) -> None:
+    random = np.random.default_rng(4)
+    persons = random.integers(0, 90, N)
+    names = {
+        "number": persons,
+        "text": [f"näme {person}" for person in persons],
+        "object": pd.Series(
+            [
+                person if place % 2 else float(person)
+                for place, person in enumerate(persons.tolist())
+            ],
+            dtype=object,
+        ),
+        "category": pd.Categorical([f"näme {person}" for person in persons]),
+        "float": np.where(persons == 7, np.nan, persons / 2),
+    }
+    table["person"] = names[kind]
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.from_pandas(table, npartitions=5)
+    people = People("person", 3, per=per)
+    chosen = ["person"] if per == "rows" else ["a", "b", "person"]
+    # Some partitions are empty.
+    table["place"] = np.arange(N)
+    frame, table = frame.assign(place=frame.index), table[table["place"] < 300]
+    frame = frame[frame["place"] < 300]
+    found = []
+    for data in (table, frame):
+        coders = [*(None for _ in chosen[1:]), IdentityCoder()]
+        source = of_people(open_source(data, chosen, coders=coders), people, (), KEY)
+        box = BoxLattice.around([0], [99]) if per == "rows" else BOX
+        found += [exact_sums(source, box), source.rows()]
+    assert found[:2] == found[2:]
 
 
 def test_tables_of_moments_are_those_of_the_embedded_engine(table: Any) -> None:

@@ -96,7 +96,7 @@ class Source(ABC):
     def together(self) -> Source:
         """The same records, all with equal values in the last column added to one accumulator."""
         raise InvalidInput(
-            "must be on this machine or in Spark if a person may have several rows",
+            "must be on this machine, in Spark or in Dask if a person may have several rows",
             parameter="data",
             hint="Write them to Parquet files and pass their paths.",
         )

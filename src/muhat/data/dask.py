@@ -7,12 +7,17 @@ seeds of whatever is random in them, so a frame is the same rows every time it i
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
+
+import numpy as np
 
 from muhat.data.base import Accumulated, PartitionedSource, Source, paced
 from muhat.data.selection import Coders, Columns
 from muhat.data.states import packed, unpacked
 from muhat.data.tables import open_pandas
+from muhat.data.unit_choice import places_of
+from muhat.data.unit_ids import Identities, IdentityCoder
 from muhat.errors import DataChanged, InvalidInput
 
 
@@ -26,6 +31,7 @@ class DaskSource(Source):
         self._frame, self._dtypes = frame, frame._meta.dtypes
         self._options = (columns, dim, coders)
         self._rows: int | None = None
+        self._together = False
         if self._computed([b""], _probe) is None:
             raise InvalidInput("muhat does not run on Dask's workers: install it there.")
 
@@ -48,12 +54,18 @@ class DaskSource(Source):
         if not self._frame._meta.dtypes.equals(self._dtypes):
             raise DataChanged("the columns of the data have changed since they were opened.")
 
+    def together(self) -> Source:
+        """Rows with equal ids in the last column come to one task, through workers' memory."""
+        whole = copy(self)
+        whole._together = True
+        return whole
+
     def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """A task a partition."""
         import cloudpickle
 
         task = cloudpickle.dumps((accumulator, self._options))
-        states = self._computed(self._frame.to_delayed(), lambda part: _fold(task, part))
+        states = self._computed(self._parts(), lambda part: _fold(task, part))
         if states is None or None in states:
             return None
         total = accumulator()
@@ -61,6 +73,19 @@ class DaskSource(Source):
             total.absorb(unpacked(state))
         self._rows = total.rows if self._rows is None else self._rows
         return [total]
+
+    def _parts(self) -> list[Any]:
+        """Partitions, or as many that have all rows of everybody in them."""
+        import dask
+
+        parts = list(self._frame.to_delayed())
+        if not self._together:
+            return parts
+        columns, _, _ = self._options
+        assert columns is not None
+        deal, join = (dask.delayed(work, pure=False) for work in (_dealt, _joined))
+        dealt = [deal(part, columns[-1], len(parts)) for part in parts]
+        return [join([each[place] for each in dealt]) for place in range(len(parts))]
 
     def _computed(self, parts: list[Any], work: Callable[[Any], Any]) -> list[Any] | None:
         """What becomes of every part, or None: an exception may quote what was read."""
@@ -84,6 +109,30 @@ def _fold(task: bytes, part: Any) -> bytes | None:
         with paced(threads=1, show_progress=False):
             found = source.fold(accumulator)
         return None if found is None else packed(found[0].state())
+    except Exception:
+        return None
+
+
+def _dealt(part: Any, column: str | int, count: int) -> list[Any]:
+    """The rows of a partition by ids, in so many frames; nothing in each if that fails."""
+    try:
+        source = open_pandas(part, (str(column),), None, (IdentityCoder(),))
+        assert isinstance(source, PartitionedSource)
+        batches = [batch for unit in source.partitions() for batch in unit.batches()]
+        ids = [batch.columns[0] for batch in batches]
+        found = [places_of(each, count) for each in ids if isinstance(each, Identities)]
+        places = np.concatenate([np.zeros(0, np.intp), *found])
+        return [part.iloc[places == place] for place in range(count)]
+    except Exception:
+        return [None] * count
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Frames one after another; nothing if one of them is nothing."""
+    import pandas as pd
+
+    try:
+        return pd.concat(parts) if all(part is not None for part in parts) else None
     except Exception:
         return None
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.unit_ids import Words
+from muhat.data.unit_ids import Identities, Words
 from muhat.noise.entropy import system_words
 
 Indices = NDArray[np.intp]
@@ -76,6 +76,16 @@ class Mixer:
         """Words that follow from the key, others for every purpose."""
         digest = blake2b(purpose.encode(), key=self.key, digest_size=8 * count).digest()
         return np.frombuffer(digest, np.uint64)
+
+
+def places_of(ids: Identities, count: int) -> Indices:
+    """One of so many places for every row, the same for all rows of a person, with no secret."""
+    mixer = Mixer(b"\0")
+    # Rows of nobody anywhere.
+    places = np.arange(len(ids.values)) % count
+    for rows, words in ids.parts:
+        places[rows] = mixer.people(words) % np.uint64(count)
+    return places
 
 
 class Block(NamedTuple):
