@@ -29,7 +29,7 @@ class CountedQuantiles(Answer):
     """Quantiles of one column over n people, and everything that may be said about them.
 
     `q` is a number or a tuple of them, and arrays are of shape (1,) for a number, (len(q), 1) for
-    several. `cuts` are cells of the grid, ascending; `below` is how many people seem to have
+    several. `cuts` are cells of the grid, ascending; `reached` is how many people seem to have
     a cell of at most each cut, without bias, and `errors` the standard deviations of that, both of
     shape (cuts,). `found` is the cell of each quantile.
     """
@@ -38,7 +38,7 @@ class CountedQuantiles(Answer):
     columns: tuple[str, ...]
     grid: AnyGrid
     cuts: tuple[int, ...]
-    below: tuple[float, ...]
+    reached: tuple[float, ...]
     errors: tuple[float, ...]
     found: tuple[int, ...]
     n: int
@@ -48,7 +48,7 @@ class CountedQuantiles(Answer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not len(self.cuts) == len(self.below) == len(self.errors) > 0:
+        if not len(self.cuts) == len(self.reached) == len(self.errors) > 0:
             raise InvalidInput("there must be a count and an error for every cut.")
         if len(self.found) != len(self.fractions) or len(self.columns) != 1:
             raise InvalidInput("there must be one column, and a cell for each quantile.")
@@ -79,7 +79,7 @@ class CountedQuantiles(Answer):
         """
         level = _check.probability("confidence", confidence)
         reach = _deviations(1 - (1 - level) / len(self.cuts)) * np.array(self.errors)
-        lowest, highest = np.array(self.below) - reach, np.array(self.below) + reach
+        lowest, highest = np.array(self.reached) - reach, np.array(self.reached) + reach
         ranks = [self._rank_error(*pair, lowest, highest) for pair in self._ranked()]
         return self._shaped(ranks).astype(np.int64)
 
@@ -104,7 +104,7 @@ class CountedQuantiles(Answer):
         level = _check.probability("confidence", confidence)
         outside = (1 - level) / (len(self.fractions) if simultaneous else 1)
         reach = _deviations(1 - outside) * np.array(self.errors)
-        below, last = np.array(self.below), self.grid.cells - 1
+        below, last = np.array(self.reached), self.grid.cells - 1
         lower, upper = [], []
         for rank, _ in self._ranked():
             first = int(np.argmax(np.append(below + reach >= rank, True)))
@@ -165,7 +165,7 @@ class CountedQuantiles(Answer):
             **self._common(),
             "grid": self.grid.to_dict(),
             "cuts": list(self.cuts),
-            "below": list(self.below),
+            "below": list(self.reached),
             "errors": list(self.errors),
             "found": list(self.found),
         }
@@ -180,7 +180,7 @@ class CountedQuantiles(Answer):
             columns=tuple(map(str, fields["columns"])),
             grid=grid,
             cuts=tuple(_check.count("a cut", cut, least=0, most=last) for cut in fields["cuts"]),
-            below=tuple(_check.real("a count", count) for count in fields["below"]),
+            reached=tuple(_check.real("a count", count) for count in fields["below"]),
             errors=tuple(_check.real("an error", error) for error in fields["errors"]),
             found=tuple(_check.count("a cell", at, least=0, most=last) for at in fields["found"]),
             **read_common(fields),
