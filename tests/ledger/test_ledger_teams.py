@@ -60,10 +60,20 @@ def test_a_bound_account_is_taken_wherever_a_ledger_is(ledger):
         assert (entry.team, entry.purpose) == ("health", "yearly report")
         assert entry.specification == "cd34"
     assert first.note == "mean of x"
-    assert ours.charged
-    assert not ledger.charged
     charge(ledger)
     assert ledger.entries()[-1].team is None
+
+
+def test_whoever_pays_for_a_team_the_account_knows_that_failing_costs_now(ledger):
+    ours, others = ledger.for_team("health"), Ledger.open(ledger.path)
+    assert not ledger.charged
+    ask(ours, 0.1)
+    assert not ledger.charged
+    charge(ours)
+    assert ours.charged
+    assert ledger.charged
+    assert ours.for_team(note="again").charged
+    assert not others.charged
 
 
 def test_what_a_bound_account_does_not_say_stays_as_it_was(ledger):

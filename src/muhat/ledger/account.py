@@ -79,7 +79,8 @@ class Ledger(Statement):
         super().__init__(path, genesis, seen)
         self._convert = convert
         self._behalf = Behalf()
-        self._charged = False
+        # Shared with what `for_team` makes of it: the newest charge, if there was one.
+        self._paid: list[Head] = []
 
     @classmethod
     def create(
@@ -147,8 +148,11 @@ class Ledger(Statement):
 
     @property
     def charged(self) -> bool:
-        """Whether a charge was made through this object, so that failing costs now."""
-        return self._charged
+        """Whether a charge was made through this object, so that failing costs now.
+
+        An account that `for_team` makes of it is the same in this.
+        """
+        return bool(self._paid)
 
     def for_team(
         self,
@@ -317,7 +321,7 @@ class Ledger(Statement):
             )
 
         entry = self._append(draft)
-        self._charged = True
+        self._paid[:] = [entry.head]
         return entry
 
     def _append(self, draft: Callable[[sqlite3.Connection, chain.Tail], Written]) -> Written:
