@@ -190,7 +190,7 @@ def checked_set(statistics: object, schema: Schema) -> tuple[Asked, ...]:
     if not isinstance(statistics, list | tuple) or not statistics:
         got = "none" if isinstance(statistics, list | tuple) else type(statistics).__name__
         raise InvalidInput(
-            'must be a list of statistics, as [mh.Count(), mh.Mean("age", by="sex")]',
+            'must be a list of statistics, as [mh.Count(), mh.Mean("age")]',
             parameter="statistics",
             value=got,
         )
