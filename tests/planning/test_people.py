@@ -116,3 +116,46 @@ def test_bad_units_are_refused_before_anything_is_spent() -> None:
     without = {name: values for name, values in table().items() if name != "person"}
     with pytest.raises(mh.InvalidInput, match="person"):
         plan.release(without)
+
+
+def test_rows_in_different_groups_cost_a_root() -> None:
+    """Four rows of a person, one a year: by year √4 times one row's noise, without it 4 times."""
+    asked = [mh.Count(by="year")]
+    promise = mh.GDP(1.0)
+
+    def error(rows: int, each: str | None) -> float:
+        schema = mh.Schema(COLUMNS, unit="person", max_rows=rows, one_row_per=each)
+        plan = mh.plan(asked, schema=schema, privacy=promise, n=None)
+        found = plan["count by year"].standard_error
+        assert found is not None
+        return found
+
+    assert error(4, None) == pytest.approx(4 * error(1, None), rel=1e-6)
+    assert error(4, "year") == pytest.approx(2 * error(1, None), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", ["counted", None])
+def test_at_most_one_row_of_a_person_enters_for_every_year(n: Any) -> None:
+    data = {name: np.append(values, values[:2].repeat(500)) for name, values in table().items()}
+    schema = mh.Schema(COLUMNS, unit="person", max_rows=4, one_row_per="year")
+    given = {} if n == "counted" else {"n": None}
+    asked = [mh.Count(by="year"), mh.Mean("pay", by=["year", "sex"]), mh.Mean("pay")]
+    release = mh.plan(asked, schema=schema, privacy=mh.ZCDP(500.0), **given).release(data)
+    assert release["count by year"].value == pytest.approx(500, abs=5)
+
+
+def test_survey_weights_make_means_and_sums_of_two_columns() -> None:
+    rng, n = np.random.default_rng(8), 4_000
+    pay, share = rng.uniform(10, 90, n), rng.uniform(0.5, 2.0, n)
+    pay = np.where(share > 1.25, pay / 2, pay)
+    schema = mh.Schema({"pay": (0, 100), "share": (0, 2)})
+    asked = [mh.Mean("pay", weight_column="share"), mh.Sum("pay", weight_column="share")]
+    for number in (None, n):
+        plan = mh.plan(asked, schema=schema, privacy=mh.ZCDP(50.0), n=number)
+        release = plan.release({"pay": pay, "share": share})
+        mean, total = release["mean pay weighted by share"], release["sum pay weighted by share"]
+        assert float(mean) == pytest.approx((share @ pay) / share.sum(), abs=0.2)
+        assert float(total) == pytest.approx(share @ pay, rel=0.01)
+        lower, upper = mean.interval(target="population")
+        assert lower[0] < float(mean) < upper[0]
+        assert "independent draws of pairs" in repr(mean)

@@ -14,7 +14,6 @@ from muhat.data.units import People
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.moment_block import Axes, MomentBlock
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.noise.protection import Protection
 from muhat.planning.allocation import Wish
 from muhat.planning.moments import (
     CellMoments,
@@ -22,7 +21,7 @@ from muhat.planning.moments import (
     cells_of,
     coefficients,
     free_count,
-    records_of,
+    protection_of,
 )
 from muhat.planning.terms import Terms
 from muhat.statistics.asked import Asked
@@ -137,15 +136,16 @@ class MomentSet:
             for term in reading.asked.terms()
             if len(set(term)) < len(term)
         }
+        protections = [
+            protection_of(strength, self.terms, self.people, self._names(portion))
+            for portion, strength in zip(portions, strengths, strict=True)
+        ]
         made = []
-        rows = records_of(self.terms, self.people)
-        for portion, strength in zip(portions, strengths, strict=True):
-            protection = Protection(strength, self.terms.neighbors, rows)
+        for portion, protection in zip(portions, protections, strict=True):
             if portion.companions:
                 (axes,) = portion.groupings
-                beside = [strengths[place] for place in portion.companions]
-                groups = math.prod(self.cells[axis] for axis in axes)
-                protection = free_count(beside, rows, groups)
+                beside = [protections[place] for place in portion.companions]
+                protection = free_count(beside, math.prod(self.cells[axis] for axis in axes))
             made.append(
                 MomentBlock.of(
                     portion.family,
@@ -158,6 +158,10 @@ class MomentSet:
                 )
             )
         return tuple(made)
+
+    def _names(self, portion: Portion) -> list[set[str]]:
+        """The columns of every table."""
+        return [{str(self.categories[axis].name) for axis in axes} for axes in portion.groupings]
 
     def _whole(self, portions: Sequence[Portion]) -> tuple[MomentBlock, ...]:
         """The tables, if each had all of the promise."""

@@ -96,10 +96,9 @@ class CellMoments(Mechanism):
 
     def _protection(self, terms: Terms, block: MomentBlock, share: Fraction) -> Protection | None:
         """What a block must guarantee; without a share, what the sums beside a count leave it."""
-        rows = records_of(terms, self.people)
         if share:
-            whole = terms.protection.part(block.kind, share)
-            return replace(whole, contributions=rows)
+            strength = Strength.of(terms.privacy, block.kind).part(share)
+            return protection_of(strength, terms, self.people, self._names(block))
         family, replaced = block.family, not terms.is_secret
         beside = [
             other
@@ -110,8 +109,11 @@ class CellMoments(Mechanism):
         if family.term or not (replaced and beside and alone and len(block.groupings) == 1):
             return None
         groups = math.prod(block.cells[axis] for axis in block.groupings[0])
-        strengths = [Strength.of(other.protection.promise, block.kind) for other in beside]
-        return free_count(strengths, rows, groups)
+        return free_count([other.protection for other in beside], groups)
+
+    def _names(self, block: MomentBlock) -> list[set[str]]:
+        """The columns of every table."""
+        return [{str(self.categories[axis].name) for axis in axes} for axes in block.groupings]
 
     @property
     def name(self) -> str:
@@ -169,7 +171,7 @@ class CellMoments(Mechanism):
             share=share,
             mechanism=self.name,
             error=self._error(reading),
-            of_group=reading.asked.kind not in ("count", "sum"),
+            of_group=reading.asked.target_needs_size,
         )
 
     def _error(self, reading: Reading) -> float | None:
@@ -345,7 +347,7 @@ class CellMoments(Mechanism):
         )
         groups = [self.categories[axis] for axis in axes]
         return StatisticAnswer(
-            kind=asked.kind,
+            kind=asked.reading,
             name=asked.name,
             columns=asked.columns,
             by=tuple(str(one.name) for one in groups),
@@ -384,7 +386,23 @@ def cells_of(categories: Categories) -> int:
     return categories.size + (not categories.keeps_every_record)
 
 
-def free_count(sums: Sequence[Strength], rows: int, groups: int) -> Protection:
+def protection_of(
+    strength: Strength, terms: Terms, people: People | None, tables: Sequence[set[str]]
+) -> Protection:
+    """What tables over these columns must guarantee, for a share of the promise.
+
+    A person has several records. If no two of them lie in one cell, k of them move the tables by √k
+    in ℓ₂, as one record does by 1: so it is where at most one row of a person enters for every
+    value of a column that is among those of the only table.
+    """
+    rows = records_of(terms, people)
+    apart = people is not None and people.per == "row" and {*map(str, people.one_row_per)}
+    if apart and strength.kind is NoiseKind.NORMAL and len(tables) == 1 and apart <= tables[0]:
+        return Protection(Strength(strength.kind, strength.squared / rows), terms.neighbors, 1)
+    return Protection(strength, terms.neighbors, rows)
+
+
+def free_count(sums: Sequence[Protection], groups: int) -> Protection:
     """What noise the count of groups may have beside sums of the same records, for nothing.
 
     A person's rows, n of them in a cell before and n' after, move the sums there by at most n + n'
@@ -393,8 +411,9 @@ def free_count(sums: Sequence[Strength], rows: int, groups: int) -> Protection:
     (n + n')² + 3(n − n')² = 4(n² + n'² − nn') ≤ 4k². The cells of other sets of groups have rows of
     their own, so there must be one set.
     """
-    squared = sum((each.squared for each in sums), Fraction(0)) / 4
+    squared = sum((each.strength_squared(NoiseKind.NORMAL) for each in sums), Fraction(0)) / 4
     allowed = squared if groups > 1 else 3 * squared
+    rows = sums[0].contributions
     return Protection(Strength(NoiseKind.NORMAL, allowed), Neighbors.ADD_REMOVE, rows)
 
 
@@ -405,13 +424,21 @@ def coefficients(asked: Asked, scales: Sequence[MomentColumn]) -> dict[Term, flo
     where more than noise and bounds decides.
     """
     columns = {column.name: column for column in scales}
-    if asked.kind == "count":
+    if asked.reading == "count":
         return {(): 1.0}
     first = columns[asked.columns[0]]
     name, half = first.name, first.half_width
-    if asked.kind == "sum":
+    if asked.reading == "weighted sum":
+        weight = columns[asked.columns[1]]
+        return {
+            tuple(sorted(asked.columns)): half * weight.half_width,
+            (name,): half * abs(weight.center),
+            (weight.name,): abs(first.center) * weight.half_width,
+            (): abs(first.center * weight.center),
+        }
+    if asked.reading == "sum":
         return {(name,): half, (): abs(first.center)}
-    if asked.kind == "mean":
+    if asked.reading == "mean":
         return {(name,): half, (): half}
     if asked.kind == "variance":
         # s² = 1 − lack/N − (S/N)² with |S| ≤ N: its derivatives by lack, S and N.

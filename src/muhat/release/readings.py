@@ -146,6 +146,21 @@ def weighted_mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[
     return (Line(quotient, (-1.0, 1.0), draw, shift=shift, unit=unit),)
 
 
+def weighted_sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+    """Σw·x of a column and its weights, a sum of four tables."""
+    column, weight = columns
+    center, half = moments.centers[column], moments.half_widths[column]
+    middle, width = moments.centers[weight], moments.half_widths[weight]
+    total = (
+        Form.of(moments, COUNT) * (middle * center)
+        + Form.of(moments, (column,)) * (middle * half)
+        + Form.of(moments, (weight,)) * (width * center)
+        + Form.of(moments, product(column, weight)) * (width * half)
+    )
+    quotient = Quotient.of(moments, total, _one(moments))
+    return (Line(quotient, (-math.inf, math.inf), None),)
+
+
 def variance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
     """S² = (N·Σu² − (Σu)²)/(N·(N − 1)).
 

@@ -57,6 +57,7 @@ KINDS = {
     "correlation": Kind(readings.correlation_lines, 2, None, 2, second=True),
     "regression": Kind(regression_lines, 2, None, 1, second=True),
     "weighted mean": Kind(readings.weighted_mean_lines, 2, 2, 0),
+    "weighted sum": Kind(readings.weighted_sum_lines, 2, 2, None),
 }
 """What can be read off noisy moments."""
 
@@ -100,7 +101,7 @@ class StatisticAnswer(Answer):
             raise InvalidInput("a statistic has the moments of each of its groups.")
         if lacking := [term for term in _needed(self) if term not in self.moments.tables]:
             raise InvalidInput(f"a {self.kind} needs the sums of {lacking[0]!r:.80}.")
-        if self.kind == "weighted mean" and _least(self.moments, self.columns[1]) < 0:
+        if self.kind.startswith("weighted") and _least(self.moments, self.columns[1]) < 0:
             raise InvalidInput("weights are not negative, and their bounds say so.")
 
     @property

@@ -74,6 +74,11 @@ class Asked(Plain, tag="statistic"):
         return self.by
 
     @property
+    def reading(self) -> str:
+        """What kind of answer is read off the sums."""
+        return self.kind
+
+    @property
     def wish(self) -> float | None:
         """The error of its target, whichever kind that is."""
         return None if self.target is None else next(iter(self.target.values()))

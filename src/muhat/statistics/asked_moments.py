@@ -132,6 +132,10 @@ class Weighted(
             columns = (column, weight_column)
         self._ask(columns, by, weight, target, n_group, name, **own, weight_column=weight_column)
 
+    @property
+    def reading(self) -> str:
+        return self.kind if self.weight_column is None else f"weighted {self.kind}"
+
     def subject(self) -> str:
         weights = "" if self.weight_column is None else f" weighted by {self.weight_column}"
         return f"{super().subject()}{weights}"

@@ -125,7 +125,7 @@ def test_a_count_beside_sums_of_the_same_groups_is_free_where_records_are_replac
     kind, relation = NoiseKind.NORMAL, Neighbors.SUBSTITUTE
     strengths = [Strength(kind, Fraction(1, 3)), Strength(kind, Fraction(1, 5))]
     sums = [made(groupings, kind, relation, rows=rows, strength=each) for each in strengths]
-    beside = free_count(strengths, rows, groups)
+    beside = free_count([each.protection for each in sums], groups)
     count = MomentBlock.of(Family((), ()), CELLS, groupings, 1, beside, kind)
     allowed = sum(each.squared for each in strengths) * UNIT**2
     rng, most = np.random.default_rng(11), Fraction(0)
