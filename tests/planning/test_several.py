@@ -263,3 +263,24 @@ def test_values_that_nobody_declared_count_where_their_column_does_not() -> None
         assert float(release["count"]) == pytest.approx(n, abs=20)
         assert release["count by region"].value.sum() == pytest.approx(n - 1_500, abs=20)
         assert release["count by region and sex"].value.shape == (6,)
+
+
+def test_one_mean_by_several_columns_in_one_call() -> None:
+    data, promise = table(), mh.ZCDP(5.0)
+    groups = {"region": ["north", "south", "east"], "sex": ["f", "m"]}
+    release = mh.mean(
+        data,
+        "salary",
+        by=["region", "sex"],
+        bounds=(0, 200_000),
+        categories=groups,
+        privacy=promise,
+    )
+    assert release.value.shape == (6,)
+    assert release["north", "f"].value == pytest.approx(release.value[:1])
+    plain = mh.mean(data, "salary", bounds=(0, 200_000), privacy=promise)
+    assert float(plain) == pytest.approx(data["salary"].mean(), rel=0.05)
+    named = mh.mean(data, bounds={"age": (16, 90)}, privacy=promise)
+    assert named.columns == ("age",)
+    with pytest.raises(mh.InvalidInput, match="bounds"):
+        mh.mean(data, "salary", by=["sex"], categories=groups, privacy=promise)

@@ -134,7 +134,7 @@ class GroupMeans(Mechanism):
         )
 
 
-def group_means(asked: Bounded, terms: Terms, by: str | int, groups: Cells | None) -> GroupMeans:
+def group_means(asked: Bounded, terms: Terms, by: object, groups: Cells | None) -> GroupMeans:
     """The mean of every one of the public groups of a column."""
     from muhat.data.categories import categories_of
 
@@ -142,7 +142,12 @@ def group_means(asked: Bounded, terms: Terms, by: str | int, groups: Cells | Non
         raise InvalidInput("means of groups are of a box: give bounds for every column.")
     if not isinstance(by, str | int):
         kind = type(by).__name__
-        raise InvalidInput("must be the name or number of a column", parameter="by", value=kind)
+        raise InvalidInput(
+            "must be the name or number of a column",
+            parameter="by",
+            value=kind,
+            hint="Several columns go with bounds=… and categories={column: […]}.",
+        )
     if groups is None:
         raise InvalidInput(
             f"must list the public categories of {by!r:.60}, as groups=[…]: those that occur in "
@@ -164,7 +169,7 @@ def group_means(asked: Bounded, terms: Terms, by: str | int, groups: Cells | Non
 def check_groups(
     domain: Domain | NamedBounds | Reals | None,
     n: int | Counted | None,
-    by: str | int | None,
+    by: object,
     *,
     unbiased: bool,
 ) -> None:

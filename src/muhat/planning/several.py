@@ -9,13 +9,14 @@ a group would have if all had the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from muhat import workloads
+from muhat import _check, workloads
 from muhat.data.units import People
 from muhat.errors import Impossible, InvalidInput
 from muhat.noise.kinds import NoiseKind, Strength
@@ -28,9 +29,9 @@ from muhat.planning.plan import Part, Plan
 from muhat.planning.quantile_search import QuantileSearch
 from muhat.planning.queries import linear_answers
 from muhat.planning.terms import COUNTED, Counted, Terms
-from muhat.privacy import Neighbors, Privacy, adding_up
+from muhat.privacy import Neighbors, Privacy, adding_up, check_promise
 from muhat.release.query_table import Attributes
-from muhat.statistics.asked import Asked, Quantile, Queries, checked_set
+from muhat.statistics.asked import Asked, Mean, Quantile, Queries, checked_set
 from muhat.statistics.queries import LinearQueries
 from muhat.statistics.schema import Schema
 
@@ -71,6 +72,27 @@ def plan(
     return set_of_statistics(
         statistics, schema=schema, privacy=privacy, n=n, neighbors=neighbors
     ).plan()
+
+
+def means_by_groups(
+    bounds: Mapping[str, tuple[float, float]],
+    by: Any,
+    categories: Mapping[str, Any],
+    *,
+    privacy: Privacy | None,
+    n: int | Counted | None,
+    neighbors: Neighbors | str | None,
+    missing: str | None,
+) -> Plan:
+    """The means of columns in the groups of others: one statistic a column, for one promise."""
+    check_promise(privacy)
+    assert privacy is not None
+    if _check.one_of("missing", missing or "drop", ["drop", "none"]) == "none":
+        schema = Schema({**bounds, **categories}, complete=True)
+    else:
+        schema = Schema({**bounds, **categories})
+    asked = [Mean(column, by=by) for column in bounds]
+    return plan(asked, schema=schema, privacy=privacy, n=n, neighbors=neighbors)
 
 
 def set_of_statistics(

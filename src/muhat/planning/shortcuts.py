@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 from numpy.typing import ArrayLike
 
 from muhat.domains import Domain, Reals
+from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
 from muhat.planning.groups import check_groups, group_means
 from muhat.planning.mechanism import Columns
@@ -18,13 +19,41 @@ from muhat.planning.run import run
 from muhat.planning.terms import COUNTED, Counted, Terms, number_for
 from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.release import Release
-from muhat.statistics.bounded import Bounded, NamedBounds
+from muhat.statistics.bounded import Bounded, NamedBounds, in_order
 from muhat.statistics.mean import bounded_of, mean_of
 from muhat.statistics.reals import by_column
 
 if TYPE_CHECKING:
     from muhat.data.categories import Cells
     from muhat.statistics.options import BoundedOptions, RealsOptions
+
+
+@overload
+def mean(
+    data: Any,
+    columns: str | Sequence[str],
+    *,
+    bounds: tuple[float, float] | NamedBounds,
+    privacy: Privacy,
+    by: str | Sequence[str],
+    categories: Mapping[str, Any],
+    n: int | Counted | None = COUNTED,
+    neighbors: Neighbors | str | None = None,
+    ledger: LedgerLike = None,
+) -> Release: ...
+
+
+@overload
+def mean(
+    data: Any,
+    columns: str | Sequence[str],
+    *,
+    bounds: tuple[float, float] | NamedBounds,
+    by: None = None,
+    n: int | Counted | None = COUNTED,
+    ledger: LedgerLike = None,
+    **options: Unpack[BoundedOptions],
+) -> Release: ...
 
 
 @overload
@@ -76,9 +105,10 @@ def mean(
 
 def mean(
     data: Any,
+    columns: str | Sequence[str] | Sequence[int] | None = None,
     *,
-    columns: Sequence[str] | Sequence[int] | None = None,
     domain: Domain | NamedBounds | Reals | None = None,
+    bounds: tuple[float, float] | NamedBounds | None = None,
     privacy: Privacy | None = None,
     n: int | Counted | None = COUNTED,
     p: float = 2,
@@ -98,8 +128,9 @@ def mean(
     symmetric: bool = False,
     unbiased: bool = False,
     n_min: int | None = None,
-    by: str | int | None = None,
+    by: str | int | Sequence[str] | None = None,
     groups: Cells | None = None,
+    categories: Mapping[str, Any] | None = None,
     ledger: LedgerLike = None,
 ) -> Release:
     """A private mean of a file, a dataframe or an array.
@@ -108,7 +139,9 @@ def mean(
     add-remove, by `neighbors` or by that of the ledger. `n=None`: secret.
     In `Reals` nobody has bounded the records: centre and radius are learnt privately, or with a
     `moment` an interval of bounded bias; all options are those of `plan_mean`.
-    With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret.
+    With `by`, the mean of every one of the public `groups` of that column, whose sizes are secret;
+    or, with `bounds` and `categories` by column, of every combination of several columns:
+    `mh.mean(people, "pay", by=["region", "sex"], bounds=(0, 90), categories={…}, privacy=…)`.
 
     >>> import numpy as np, muhat as mh
     >>> ages = np.arange(16, 91).repeat(1000)
@@ -116,7 +149,26 @@ def mean(
     >>> bool(abs(release.value[0] - ages.mean()) < 0.05)
     True
     """
-    names, account = _names(columns), as_ledger(ledger)
+    account = as_ledger(ledger)
+    if bounds is not None or categories is not None:
+        named = _bounds_of(columns, bounds, domain)
+        if categories is not None:
+            # Sets of statistics take as many modules as means do, which need none of them.
+            from muhat.planning.several import means_by_groups
+
+            number = number_for(n, neighbors, account)
+            planned = means_by_groups(
+                named,
+                by,
+                categories,
+                privacy=privacy,
+                n=number,
+                neighbors=neighbors,
+                missing=missing,
+            )
+            return planned.release(data, ledger=account)
+        domain, columns = named, list(named)
+    names = _names(columns)
     moment, max_bias = by_column(names, moment, max_bias)
     if by is not None or groups is not None:
         check_groups(domain, n, by, unbiased=unbiased or n_min is not None)
@@ -210,7 +262,24 @@ def count(
     return plan.release(data, ledger=ledger)
 
 
-def _names(columns: Columns) -> Columns:
+def _bounds_of(
+    columns: object, bounds: object, domain: Domain | NamedBounds | Reals | None
+) -> dict[str, tuple[float, float]]:
+    """The bounds of every column: a dict, or one pair for all columns that are named."""
+    if domain is not None or bounds is None:
+        raise InvalidInput(
+            "says where values lie, by column or as one pair, and takes the place of domain",
+            parameter="bounds",
+        )
+    if isinstance(bounds, Mapping):
+        return dict(in_order(dict(bounds), _names(columns) or tuple(bounds)))
+    names = _names(columns)
+    if names is None:
+        raise InvalidInput('must be named, as in mh.mean(data, "pay", …)', parameter="columns")
+    return {str(name): bounds for name in names}  # type: ignore[misc]
+
+
+def _names(columns: Any) -> Columns:
     """The columns that are asked for, as a list of names or numbers."""
     from muhat.data.selection import column_names
 
