@@ -87,6 +87,7 @@ def test_a_specification_is_carried_out_and_written_to_a_folder(
     with (folder / "tables" / "mean-pay-by-region.csv").open() as file:
         assert [row["region"] for row in csv.DictReader(file)] == ["north", "south"]
     assert (folder / "specification.toml").read_text() == SPECIFICATION
+    assert "mean pay by region" in (folder / "report.html").read_text()
     (entry,) = mh.Ledger.open(ledger).entries()
     assert entry.plan_digest == release.plan_digest
     assert entry.specification is not None
@@ -127,6 +128,14 @@ def test_statistics_of_groups_from_the_command_line(command: str, people: Path) 
     assert result.exit_code == 0, result.output
     assert f"{command} pay by region and sex" in result.output
     assert sum(line.startswith(("north", "south")) for line in result.output.splitlines()) == 4
+
+
+def test_quantiles_of_groups_from_the_command_line(people: Path) -> None:
+    groups = ["--by", "sex,age", "--categories", "sex=f,m", "--bins", "age=16,40,90"]
+    ends = ["--lower", "0", "--upper", "100"]
+    result = run("quantile", people, "--columns", "pay", *ends, *groups, "--rho", "20", "--json")
+    assert result.exit_code == 0, result.output
+    assert np.array(json.loads(result.stdout)["value"]).size == 4
 
 
 def test_counts_of_groups_and_of_people(people: Path) -> None:

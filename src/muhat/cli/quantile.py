@@ -16,6 +16,7 @@ from muhat.cli.options import (
     remind_of_ledger,
 )
 from muhat.cli.spark import ChosenEngine, engine_options
+from muhat.cli.statistics import BINS, BY, CATEGORIES, public_groups
 from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ if TYPE_CHECKING:
     "nothing is missing.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
+@BY
+@CATEGORIES
+@BINS
 @ledger_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @engine_options
@@ -76,6 +80,9 @@ def quantile(
     secret_n: bool,
     missing: str,
     contributions: int,
+    by: str | None,
+    categories: tuple[str, ...],
+    bins: tuple[str, ...],
     ledger: Ledger | None,
     as_json: bool,
     engine: ChosenEngine,
@@ -102,6 +109,9 @@ def quantile(
         "missing": missing,
         "contributions": contributions,
     }
+    groups = column_names(by, "--by")
+    if groups or categories or bins:
+        arguments |= {"by": groups, "categories": public_groups(groups or [], categories, bins)}
     asked = _numbers(q, "--q")
     with engine.opened(files) as data:
         release = release_quantile(data, asked, ledger=ledger, **arguments)

@@ -30,6 +30,21 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
+CATEGORIES = click.option(
+    "--categories",
+    multiple=True,
+    metavar="COLUMN=X,Y,…",
+    help="The public categories of a column in --by; once for each.",
+)
+BINS = click.option(
+    "--bins",
+    multiple=True,
+    metavar="COLUMN=0,18,65,…",
+    help="The public edges of bins for a column of numbers in --by.",
+)
+
+
 def group_options(command: Command) -> Command:
     """--by with the categories of its columns, whose rows they are, and --dry-run."""
     for option in (
@@ -40,19 +55,9 @@ def group_options(command: Command) -> Command:
         click.option(
             "--unit", metavar="COLUMN", help="Whose row it is: all rows of a person are protected."
         ),
-        click.option(
-            "--bins",
-            multiple=True,
-            metavar="COLUMN=0,18,65,…",
-            help="The public edges of bins for a column of numbers in --by.",
-        ),
-        click.option(
-            "--categories",
-            multiple=True,
-            metavar="COLUMN=X,Y,…",
-            help="The public categories of a column in --by; once for each.",
-        ),
-        click.option("--by", metavar="A,B,…", help="A value for every group of these columns."),
+        BINS,
+        CATEGORIES,
+        BY,
     ):
         command = option(command)
     return command
@@ -176,6 +181,22 @@ def _asked(kind: str, columns: list[str], by: list[str]) -> list[Asked]:
     return [getattr(asked, kind)(column, by=by) for column in columns]
 
 
+def public_groups(
+    by: list[str], categories: tuple[str, ...], bins: tuple[str, ...]
+) -> dict[str, Any]:
+    """The public categories of every column of the groups, or InvalidInput."""
+    if not (by or categories or bins):
+        return {}
+    declared, unknown = declared_categories(by, categories, bins)
+    if unknown:
+        first = unknown[0]
+        raise InvalidInput(
+            f"the categories of {first!r:.60} must be declared, since those that occur in the "
+            f"data are not public: --categories {first}=A,B,… or --bins {first}=0,18,65."
+        )
+    return declared
+
+
 def _schema(
     bounds: dict[str, tuple[float, float]],
     by: list[str],
@@ -189,18 +210,9 @@ def _schema(
     """The public facts that the options name."""
     from muhat.statistics.schema import Bins, Schema
 
-    declared: dict[str, Any] = {}
-    if by or categories or bins:
-        declared, unknown = declared_categories(by, categories, bins)
-        if unknown:
-            first = unknown[0]
-            raise InvalidInput(
-                f"the categories of {first!r:.60} must be declared, since those that occur in the "
-                f"data are not public: --categories {first}=A,B,… or --bins {first}=0,18,65."
-            )
     groups = {
         name: Bins(cells["bins"]) if isinstance(cells, dict) else list(cells)
-        for name, cells in declared.items()
+        for name, cells in public_groups(by, categories, bins).items()
     }
     complete = missing == "none"
     return Schema({**bounds, **groups}, unit=unit, max_rows=max_rows, complete=complete)
