@@ -14,8 +14,9 @@ import pytest
 
 import muhat as mh
 from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.protection import Protection
 from muhat.planning.moments import CellMoments, free_count
-from muhat.privacy import adding_up
+from muhat.privacy import Neighbors, adding_up
 
 PEOPLE = mh.Schema(
     {
@@ -181,7 +182,8 @@ def test_a_free_count_is_all_that_the_sums_beside_it_leave(cells: int) -> None:
         [Strength(NoiseKind.NORMAL, Fraction(2)), Strength(NoiseKind.NORMAL, Fraction(1))],
     )
     paid = sum(each.squared for each in sums)
-    count = free_count(sums, rows, cells)
+    replaced = [Protection(each, Neighbors.SUBSTITUTE, rows) for each in sums]
+    count = free_count(replaced, cells)
     own = Strength.of(count.promise, NoiseKind.NORMAL).squared / Fraction(rows) ** 2
     beside = paid / (2 * rows) ** 2
     ways = [each for each in product(range(rows + 1), repeat=cells) if sum(each) <= rows]
