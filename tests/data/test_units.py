@@ -351,9 +351,8 @@ def chi_square(counts: dict[float, int], values: list[float]) -> float:
 
 
 def test_every_row_is_as_likely_as_any_other_copies_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """False alarms: a χ² of 5 degrees beyond 40 has a probability of 1.5e−7, two of them are tried.
-
-    Rows are drawn without replacement, which only lowers the statistic.
+    """False alarms: a χ² of 5 degrees beyond 40 has a probability of 1.5e−7, one of 2 degrees of
+    2.1e−9, and each is tried twice. Rows are drawn without replacement, which lowers it.
     """
     people = 30_000
     unlike = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
