@@ -238,7 +238,7 @@ def test_averages_of_people_need_a_column_that_says_whose_row_it_is():
 
 
 SETS = {
-    "none": ([], 'a list of statistics.*"sex"..; got none'),
+    "none": ([], 'a list of statistics.*"age"..; got none'),
     "no list": ("mean", "must be a list of statistics.*got str"),
     "one twice": ([mh.Count(), mh.Count()], "'count' is asked for twice; leave one out"),
     "one name twice": (
