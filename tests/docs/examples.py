@@ -1,6 +1,7 @@
 """The examples of a page, run in the order in which they stand, in one folder and one Python.
 
 Python: after `# →` stands what an expression is, as `str` gives it, or a number up to its digits.
+TOML: kept in the file that its first line names.
 Console: `$ muhat …` and what it prints, or its error; `> file` keeps it. In a line with an interval
 (`1 … 2`) or a count of records every number is noise and is masked; so are times and
 digests of an account.
@@ -36,6 +37,8 @@ def differences(page: str, folder: Path) -> Iterator[str]:
             yield from _python(text, space)
         elif language == "console":
             yield from _console(text, folder)
+        elif language == "toml":
+            (folder / text.partition("\n")[0].removeprefix("# ")).write_text(text)
 
 
 def _python(text: str, space: dict[str, object]) -> Iterator[str]:

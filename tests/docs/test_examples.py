@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from examples import agrees, blocks, differences
 
@@ -16,8 +17,20 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     (tmp_path / "salaries.csv").write_bytes(SALARIES.read_bytes())
+    (tmp_path / "wagepan.csv").write_text(like_wagepan())
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def like_wagepan() -> str:
+    """Drawn rows like those of the table that docs/publish.md is about, which is not shipped."""
+    rng = np.random.default_rng(1980)
+    lines = ["nr,year,union,wage"]
+    for person in range(545):
+        for year in range(1980, 1988):
+            union = "yes" if rng.random() < 0.25 else "no"
+            lines.append(f"{person},{year},{union},{rng.lognormal(1.7, 0.5):.2f}")
+    return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -28,7 +41,7 @@ def test_the_examples_of_a_page_give_what_it_shows(page, folder):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_block_is_run_or_is_set_up(page):
     for language, text in blocks(page.read_text()):
-        assert language in ("python", "console", "sh", "bibtex"), text
+        assert language in ("python", "console", "sh", "toml", "bibtex"), text
 
 
 WRONG = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 BAR_WIDTH = 30
-PLAIN_WIDTH = 120
+PLAIN_WIDTH = 160
 
 
 @click.group(
