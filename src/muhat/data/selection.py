@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.records.columns import Integers
+from muhat.records.columns import Column
 
 Columns = tuple[str, ...] | tuple[int, ...] | None
 
@@ -45,16 +45,16 @@ class Codes(Protocol):
     def require(self, field: Field) -> None:
         """InvalidInput for a column of a type that is not for it."""
 
-    def of_array(self, values: NDArray[Any]) -> Integers:
+    def of_array(self, values: NDArray[Any]) -> Column:
         """Codes of a 1-D numpy array."""
 
-    def of_objects(self, values: Sequence[object]) -> Integers:
+    def of_objects(self, values: Sequence[object]) -> Column:
         """Codes of Python objects."""
 
-    def of_arrow(self, array: Any) -> Integers:
+    def of_arrow(self, array: Any) -> Column:
         """Codes of an Arrow array."""
 
-    def of_texts(self, cells: Any, *, latin: bool = False) -> Integers:
+    def of_texts(self, cells: Any, *, latin: bool = False) -> Column:
         """Codes of an Arrow array of bytes."""
 
 

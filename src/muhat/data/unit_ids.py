@@ -39,9 +39,13 @@ _BYTES = re.compile(
 )
 _DICTIONARY = re.compile(r"dictionary<values=(.*), indices=.*>")
 
-_PLAIN = {str, float, type(None)}
+PLAIN = {str, float, type(None)}
+"""The types of objects of which text can be read at once: a float is not-a-number, or no text."""
+
 _WORD = 8
-_END = 0x80
+END = 0x80
+"""What marks the end of a text in its words."""
+
 _LARGEST_EXPONENT = 400
 
 
@@ -98,7 +102,7 @@ class IdentityCoder:
         """The ids in Python's objects, each by itself."""
         import pyarrow as pa
 
-        if set(map(type, values)) <= _PLAIN:
+        if set(map(type, values)) <= PLAIN:
             # Most are plain text, which needs no second look.
             with suppress(pa.ArrowException, UnicodeError):
                 return self.of_texts(pa.array(values, pa.large_string(), from_pandas=True))
@@ -136,13 +140,7 @@ class IdentityCoder:
 
     def of_texts(self, cells: Any, *, latin: bool = False) -> Identities:
         """The ids in an Arrow array of bytes; `latin` as for coders of categories."""
-        import pyarrow as pa
-
-        texts = cells.cast(pa.large_binary())
-        if latin and (np.frombuffer(_data(texts), np.uint8) >= 128).any():
-            whole = [text.decode("utf-8").encode("latin-1") for text in texts.to_pylist()]
-            texts = pa.array(whole, pa.large_binary())
-        return _of_bytes(texts)
+        return _of_bytes(as_written(cells, latin=latin))
 
 
 def kind_of(field: Field) -> str | None:
@@ -263,7 +261,7 @@ def _of_bytes(texts: Any, left_out: Mask | None = None, other: Mask | None = Non
 
     `other` have another mark, and so another id than text.
     """
-    starts, lengths, data = _located(texts)
+    starts, lengths, data = located(texts)
     status = (lengths > 0).astype(np.int8)
     if left_out is not None:
         status[left_out] = -1
@@ -274,7 +272,7 @@ def _of_bytes(texts: Any, left_out: Mask | None = None, other: Mask | None = Non
         short = lengths[rows] < size * _WORD
         if short.any():
             chosen = rows[short]
-            words = _words_of(starts[chosen], lengths[chosen], data, size)
+            words = words_of(starts[chosen], lengths[chosen], data, size)
             if other is not None:
                 _mark_other(words, lengths[chosen], other[chosen])
             parts.append((chosen, words))
@@ -283,7 +281,18 @@ def _of_bytes(texts: Any, left_out: Mask | None = None, other: Mask | None = Non
     return Identities(status, None, tuple(parts))
 
 
-def _located(texts: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+def as_written(cells: Any, *, latin: bool) -> Any:
+    """The bytes of texts; `latin` as for coders of categories."""
+    import pyarrow as pa
+
+    texts = cells.cast(pa.large_binary())
+    if latin and (np.frombuffer(_data(texts), np.uint8) >= 128).any():
+        whole = [text.decode("utf-8").encode("latin-1") for text in texts.to_pylist()]
+        return pa.array(whole, pa.large_binary())
+    return texts
+
+
+def located(texts: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
     """Where every text begins, how long it is (0 if it is missing), and the bytes of all."""
     _, offsets, data = texts.buffers()
     if not len(texts) or offsets is None:
@@ -304,7 +313,7 @@ def _data(texts: Any) -> Any:
     return b"" if data is None or not len(texts) else data
 
 
-def _words_of(
+def words_of(
     starts: NDArray[np.int64], lengths: NDArray[np.int64], data: NDArray[np.uint8], size: int
 ) -> Words:
     """Texts of fewer than 8·size bytes as words, of shape (texts, size)."""
@@ -328,4 +337,4 @@ def _mark_other(words: Words, lengths: NDArray[np.int64], other: Mask) -> None:
 
 # By how many bytes of the text a word has, from 0 to 8; the last entry is for none and no end.
 _KEPT = np.array([(1 << 8 * count) - 1 for count in range(9)] + [0], np.uint64)
-_MARKS = np.array([_END << 8 * count for count in range(8)] + [0, 0], np.uint64)
+_MARKS = np.array([END << 8 * count for count in range(8)] + [0, 0], np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -54,6 +54,7 @@ class MomentSet:
     terms: Terms
     kind: NoiseKind
     people: People | None
+    learnt: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -63,8 +64,12 @@ class MomentSet:
         terms: Terms,
         kind: NoiseKind,
         people: People | None,
+        learnt: Collection[str] = (),
     ) -> MomentSet:
-        """The groups and columns that the statistics are about, of these people's records."""
+        """The groups and columns that the statistics are about, of these people's records.
+
+        Tables by columns that are `learnt` have noise of their own, whatever groups there will be.
+        """
         chosen = () if people is None else map(str, people.one_row_per)
         names = list(dict.fromkeys([*(name for each in asked for name in each.by), *chosen]))
         columns = dict.fromkeys(name for each in asked for name in each.columns)
@@ -78,7 +83,8 @@ class MomentSet:
         )
         categories = tuple(schema.categories(name) for name in names)
         scales = tuple(MomentColumn(name, *schema.bounds(name)) for name in columns)
-        return cls(readings, categories, scales, terms, kind, people)
+        unknown = frozenset(axis for axis, name in enumerate(names) if name in learnt)
+        return cls(readings, categories, scales, terms, kind, people, unknown)
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -110,17 +116,22 @@ class MomentSet:
     def portions(self) -> tuple[Portion, ...]:
         """The noisy tables: those that have noise together are one portion.
 
-        Tables with normal noise have one strategy; with pure noise each has its own.
+        Tables with normal noise have one strategy; with pure noise each has its own, and so has
+        each by a column whose groups are learnt.
         """
         return self._portions(self.readings)
 
     def _portions(self, readings: Sequence[Reading]) -> tuple[Portion, ...]:
         found: list[Portion] = []
         for family, groupings in self.groupings(readings).items():
-            if self.kind is NoiseKind.NORMAL:
-                found.append(Portion(family, groupings))
-            else:
-                found += [Portion(family, {axes: weight}) for axes, weight in groupings.items()]
+            together = {}
+            for axes, weight in groupings.items():
+                if self.kind is NoiseKind.NORMAL and self.learnt.isdisjoint(axes):
+                    together[axes] = weight
+                else:
+                    found.append(Portion(family, {axes: weight}))
+            if together:
+                found.append(Portion(family, together))
         if self.terms.is_secret or self.kind is NoiseKind.PURE:
             return tuple(found)
         return tuple(replace(one, companions=_companions(one, found)) for one in found)

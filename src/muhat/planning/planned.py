@@ -24,11 +24,11 @@ class PlannedStatistic:
     the number of values of the group, which nobody knows, at the mean for which it is largest.
     With `in_ranks` it is the rank error that 95 of 100 quantiles keep. None: the data decide.
     Statistics that are read off the same noisy numbers share those, so that their shares may add
-    up to more than 1.
+    up to more than 1. `groups` is None where nobody knows how many there are.
     """
 
     name: str
-    groups: int
+    groups: int | None
     share: float
     mechanism: str
     error: float | None = None
@@ -65,7 +65,8 @@ class PlannedStatistic:
             header += [f"n = {size:,}" for size in SIZES]
         rows = [header]
         for each in planned:
-            row = [each.name, f"{each.groups:,}", f"{100 * each.share:.3g} %"]
+            groups = "learnt" if each.groups is None else f"{each.groups:,}"
+            row = [each.name, groups, f"{100 * each.share:.3g} %"]
             if each.error is None:
                 row.append("the data decide")
             elif each.of_group:

@@ -9,7 +9,7 @@ a group would have if all had the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -32,6 +32,7 @@ from muhat.planning.terms import COUNTED, Counted, Terms
 from muhat.privacy import Neighbors, Privacy, adding_up, check_promise
 from muhat.release.query_table import Attributes
 from muhat.statistics.asked import Asked, Mean, Quantile, Queries, checked_set
+from muhat.statistics.declared import LEARN
 from muhat.statistics.queries import LinearQueries
 from muhat.statistics.schema import Schema
 
@@ -69,9 +70,12 @@ def plan(
     >>> plan["mean salary by region"].standard_error_at(n=10_000) < 50
     True
     """
-    return set_of_statistics(
-        statistics, schema=schema, privacy=privacy, n=n, neighbors=neighbors
-    ).plan()
+    from muhat.planning.learnt import learnt_columns, learnt_first
+
+    asked = checked_set(statistics, schema)
+    if schema.max_rows == LEARN or learnt_columns(asked, schema):
+        return learnt_first(asked, schema, _terms(schema, privacy, n, neighbors))
+    return SetOfStatistics.of(asked, schema, _terms(schema, privacy, n, neighbors)).plan()
 
 
 def means_by_groups(
@@ -105,11 +109,20 @@ def set_of_statistics(
 ) -> SetOfStatistics:
     """What is asked, checked: until shares of the promise are chosen."""
     asked = checked_set(statistics, schema)
-    rows = schema.max_rows or 1
-    if not isinstance(rows, int):
-        raise InvalidInput("must be a number of rows", parameter="max_rows", value=repr(rows))
-    terms = Terms.checked(privacy, n, neighbors=neighbors, contributions=rows, unit=schema.unit)
-    return SetOfStatistics.of(asked, schema, terms)
+    if schema.max_rows == LEARN:
+        raise InvalidInput("must be a number of rows here", parameter="max_rows", value="'learn'")
+    return SetOfStatistics.of(asked, schema, _terms(schema, privacy, n, neighbors))
+
+
+def _terms(
+    schema: Schema,
+    privacy: Privacy,
+    n: int | Counted | None,
+    neighbors: Neighbors | str | None,
+) -> Terms:
+    """The terms of a schema; rows that are learnt are one until they are."""
+    rows = 1 if isinstance(schema.max_rows, str) else schema.max_rows or 1
+    return Terms.checked(privacy, n, neighbors=neighbors, contributions=rows, unit=schema.unit)
 
 
 @dataclass(frozen=True)
@@ -139,8 +152,10 @@ class SetOfStatistics:
     others: tuple[Apart, ...]
 
     @classmethod
-    def of(cls, asked: Sequence[Asked], schema: Schema, terms: Terms) -> SetOfStatistics:
-        """Sort the statistics by how they are answered."""
+    def of(
+        cls, asked: Sequence[Asked], schema: Schema, terms: Terms, learnt: Collection[str] = ()
+    ) -> SetOfStatistics:
+        """Sort the statistics by how they are answered; some columns' groups may be `learnt`."""
         kind = NoiseKind.named_by(terms.privacy)
         promise = adding_up(terms.privacy, pure=kind is NoiseKind.PURE)
         shared = replace(terms, privacy=promise)
@@ -150,7 +165,8 @@ class SetOfStatistics:
             if each.terms():
                 linear.setdefault(_people(each, schema, terms), []).append(each)
         moments = [
-            MomentSet.of(own, schema, shared, kind, people) for people, own in linear.items()
+            MomentSet.of(own, schema, shared, kind, people, learnt)
+            for people, own in linear.items()
         ]
         return cls(terms, shared, kind, tuple(moments), tuple(others))
 
@@ -177,15 +193,19 @@ class SetOfStatistics:
         """What the targets take of the promise at the least; 1 is all of it."""
         return float(needed_shares(self.wishes, len(self.errors), self.kind).sum())
 
-    def plan(self) -> Plan:
-        """The plan with the best shares; what the targets need comes first."""
+    def shares(self) -> list[Fraction]:
+        """The best shares; what the targets need comes first."""
         needed = needed_shares(self.wishes, len(self.errors), self.kind)
         total = float(needed.sum())
         if total > 1 + ROOM:
             raise Impossible(self._refused(needed / total))
         rest = best_shares(self.errors, self.kind)
-        shares = as_fractions((needed + max(0.0, 1 - total) * rest).tolist())
-        return Plan(self.terms, tuple(self._parts(shares)), self.shared.privacy)
+        return as_fractions((needed + max(0.0, 1 - total) * rest).tolist())
+
+    def plan(self, shares: Sequence[Fraction] | None = None) -> Plan:
+        """The plan with these shares, the best ones if none are given."""
+        parts = self._parts(self.shares() if shares is None else shares)
+        return Plan(self.terms, tuple(parts), self.shared.privacy)
 
     def _parts(self, shares: Sequence[Fraction]) -> list[Part]:
         parts, start = [], 0

@@ -24,8 +24,8 @@ class Answer(ABC):
     """Values, how far off they may be, and what that rests on.
 
     `n` is the public number of records, None if it is secret, and `contributions` the most records
-    of a person. With a `failure`, the reason why, no value came out. Nothing here depends on the
-    data except through noisy numbers.
+    of a person. With a `failure`, the reason why, no value came out. `remarks` are sentences on
+    what was learnt on the way. Nothing here depends on the data except through noisy numbers.
     """
 
     mechanism: str
@@ -34,6 +34,7 @@ class Answer(ABC):
     assumptions: tuple[str, ...]
     certificate: Certificate | None = None
     failure: str | None = None
+    remarks: tuple[str, ...] = ()
 
     schema: ClassVar[str]
     """The meaning of an existing field never changes; a new meaning is a new schema."""
@@ -108,6 +109,7 @@ class Answer(ABC):
             "contributions": self.contributions,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
             "assumptions": list(self.assumptions),
+            **({"remarks": list(self.remarks)} if self.remarks else {}),
         }
 
 
@@ -120,6 +122,7 @@ def read_common(fields: dict[str, Any]) -> dict[str, Any]:
         "contributions": _check.count("contributions", fields["contributions"]),
         "certificate": None if certificate is None else Certificate.from_dict(certificate),
         "assumptions": tuple(map(str, fields["assumptions"])),
+        "remarks": tuple(map(str, fields.get("remarks", ()))),
     }
 
 

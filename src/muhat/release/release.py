@@ -37,6 +37,7 @@ KINDS = {
     "muhat.groups/1": "muhat.release.group_answer.GroupAnswer",
     "muhat.groups/2": "muhat.release.group_answer.GroupAnswer",
     "muhat.statistic/1": "muhat.release.statistic_answer.StatisticAnswer",
+    "muhat.no-groups/1": "muhat.release.no_groups.NoGroups",
     "muhat.protocol-quantile/1": "muhat.protocols.estimators.quantile_result.CountedQuantiles",
     "muhat.protocol-ranges/1": "muhat.protocols.estimators.ranges_result.CountedRanges",
 }
@@ -292,7 +293,8 @@ class Release(Outputs):
         for place, each in enumerate(self.answers):
             title = self.names[place] if self.names else f"Private {each.heading}"
             # What holds for several parts is said once, below the first of them.
-            notes = [line for line in each.notes() if line not in said] if place else each.notes()
+            told = [*each.notes(), *each.remarks]
+            notes = [line for line in told if line not in said] if place else told
             more = spent if place == 0 else each.heading
             heading = title if more == title else f"{title} · {more}"
             yield heading, each, notes if place else [*said, *notes]
