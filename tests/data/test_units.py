@@ -112,7 +112,7 @@ def test_nobody_elses_rows_decide_and_nobody_has_too_many(kind: str) -> None:
         values[random.random(len(persons)) < 0.2] = np.nan
         most = int(random.choice([1, 2, 3, 1000]))
         before = entered(table_of(kind, persons, values), most)
-        owners = Counter(dict.fromkeys((), 0))
+        owners: Counter[float] = Counter()
         for (owner, _), count in before.items():
             owners[owner] += count
         assert owners == expected_sizes(persons, most)
@@ -662,7 +662,7 @@ def test_a_million_pairs_of_neighbouring_tables_differ_in_one_person_alone() -> 
         persons = np.repeat(np.arange(rows.size), rows.reshape(-1))
         values = random.integers(0, 3, len(persons)).astype(float)
         changes = persons % people == part
-        kept_rows = np.concatenate([(~changes).nonzero()[0], (~changes).nonzero()[0][:0]])
+        kept_rows = (~changes).nonzero()[0]
         extra = np.repeat(np.arange(tables // 4) * people + part, random.poisson(1.5, tables // 4))
         order = random.permutation(len(kept_rows) + len(extra))
         new_persons = np.concatenate([persons[kept_rows], extra])[order]
