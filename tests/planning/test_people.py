@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +161,37 @@ def test_survey_weights_make_means_and_sums_of_two_columns() -> None:
         lower, upper = mean.interval(target="population")
         assert lower[0] < float(mean) < upper[0]
         assert "independent draws of pairs" in repr(mean)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 5])
+def test_no_certificate_is_better_than_the_best_where_rows_lie_in_different_groups(
+    rows: int,
+) -> None:
+    schema = mh.Schema(COLUMNS, unit="person", max_rows=rows, one_row_per="year", complete=True)
+    for asked in ([mh.Mean("pay", by=["year", "sex"])], [mh.Count(by="year"), mh.Mean("pay")]):
+        plan = mh.plan(asked, schema=schema, privacy=mh.ZCDP(0.01), n=None)
+        assert plan.parts[0].mechanism.certificate.ratio >= 1
+
+
+def test_counts_of_rows_in_different_years_move_as_far_as_is_proved() -> None:
+    """tr √S of j rows in different ones of 4 years, beside that of one row: all tables at once."""
+    years, sexes = 4, 2
+
+    def added(cells: Any) -> np.ndarray:
+        table = np.zeros((years, sexes))
+        for cell in cells:
+            table[cell] += 1
+        weighted = [table.ravel(), 2 * table.sum(1), 0.5 * table.sum(0), [3 * table.sum()]]
+        return np.concatenate(weighted)
+
+    def nuclear(j: int) -> float:
+        ways = [
+            added(zip(chosen, of, strict=True))
+            for chosen in combinations(range(years), j)
+            for of in product(range(sexes), repeat=j)
+        ]
+        moved = np.mean([np.outer(way, way) for way in ways], axis=0)
+        return float(np.sqrt(np.maximum(np.linalg.eigvalsh(moved), 0)).sum())
+
+    for j in (1, 2, 3):
+        assert nuclear(j) >= math.sqrt(j * (years - j) / (years - 1)) * nuclear(1) * (1 - 1e-9)

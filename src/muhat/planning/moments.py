@@ -190,18 +190,17 @@ class CellMoments(Mechanism):
         if not self.blocks or self.kind is NoiseKind.PURE:
             return None
         if self.terms.is_secret:
-            error, floor, _ = self._error_and_floor(self.blocks)
-            found = bounds.unbiased_sum(
-                floor, privacy=self.privacy, contributions=records_of(self.terms, self.people)
-            )
+            error, floors, _ = self._error_and_floors(self.blocks)
+            rows, floor = self._farthest(floors)
+            found = bounds.unbiased_sum(floor, privacy=self.privacy, contributions=rows)
             metric = "weighted root mean square error of all counts and sums together"
             return Certificate(metric, 2.0, error, "exact", found, error)
         sums = [block for block in self.blocks if len(block.family.term) == 1]
         if not sums or self.n is None:
             return None
-        error, floor, pairs = self._error_and_floor(sums)
+        error, floors, pairs = self._error_and_floors(sums)
         found = bounds.unbiased_mean(
-            2 * floor * self.n,
+            2 * math.fsum(floors.values()) * self.n,
             n=self.n,
             privacy=self.privacy,
             contact_pairs=pairs,
@@ -210,8 +209,27 @@ class CellMoments(Mechanism):
         metric = "weighted root mean square error of all sums together"
         return Certificate(metric, 2.0, error, "exact", found, error)
 
-    def _error_and_floor(self, blocks: Sequence[MomentBlock]) -> tuple[float, float, int]:
-        """The weighted error of tables, a floor of it at μ = 1, and how many records that takes.
+    def _farthest(self, floors: Mapping[Term, float]) -> tuple[int, float]:
+        """How many records of a person in one cell, times which floor, bound the error.
+
+        Where no two rows of a person have one value of a column with Y cells, j of them with
+        signs of their own move signed sums by √j of one row, counts by √(j(Y − j)/(Y − 1)) of it.
+        """
+        rows, total = records_of(self.terms, self.people), math.fsum(floors.values())
+        apart = {*map(str, self.people.one_row_per)} if self.people is not None else set()
+        if rows == 1 or not apart:
+            return rows, total
+        cells = math.prod(cells_of(each) for each in self.categories if each.name in apart)
+        counts = floors.get((), 0.0)
+        return 1, max(
+            math.sqrt(j) * (total - counts + counts * math.sqrt((cells - j) / max(cells - 1, 1)))
+            for j in range(1, max(min(rows, cells - 1), 1) + 1)
+        )
+
+    def _error_and_floors(
+        self, blocks: Sequence[MomentBlock]
+    ) -> tuple[float, dict[Term, float], int]:
+        """The weighted error of tables, floors of it at μ = 1, and how many records that takes.
 
         Complete records at the corners of the box, all signs alike and all groups alike, have no
         correlation between different terms, so that the floors of the terms add up. Tables of one
@@ -223,10 +241,10 @@ class CellMoments(Mechanism):
             for axes, weight in zip(block.groupings, block.weights, strict=True):
                 own[axes] = math.hypot(own.get(axes, 0.0), weight)
         cells = blocks[0].cells
-        floor = math.fsum(floor_of(cells, groupings) for groupings in merged.values())
+        floors = {term: floor_of(cells, groupings) for term, groupings in merged.items()}
         error = math.sqrt(math.fsum(block.error**2 for block in blocks))
         columns = {name for block in blocks for name in block.family.term}
-        return error, floor, math.prod(cells) * 2 ** len(columns)
+        return error, floors, math.prod(cells) * 2 ** len(columns)
 
     def errors(self) -> list[tuple[str, float | None]]:
         """The standard error of every statistic; None where the data decide."""
