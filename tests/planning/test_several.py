@@ -194,6 +194,25 @@ def test_a_free_count_is_all_that_the_sums_beside_it_leave(cells: int) -> None:
     assert max(moved) == paid
 
 
+@pytest.mark.parametrize(("delta", "law"), [(1e-6, "laplace"), (0.02, "normal")])
+def test_under_epsilon_and_delta_noise_has_the_law_of_least_error(delta: float, law: str) -> None:
+    asked = [mh.Count(by=["region", "sex"]), mh.Mean("salary", by=["region", "sex"])]
+
+    def errors(privacy: mh.Privacy) -> list[float]:
+        plan = mh.plan(asked, schema=PEOPLE, privacy=privacy, n=None)
+        return [plan[each.name].standard_error_at(1_000) for each in asked]
+
+    approximate = mh.ApproxDP(1.0, delta)
+    found, pure = errors(approximate), errors(mh.PureDP(1.0))
+    normal = errors(adding_up(approximate, pure=False))
+    best = pure if law == "laplace" else normal
+    assert found == pytest.approx(best, rel=0.03)  # a little δ buys pure noise a little
+    assert sum(np.square(found)) <= min(sum(np.square(pure)), sum(np.square(normal)))
+    release = mh.plan(asked, schema=PEOPLE, privacy=approximate, n=None).release(table())
+    assert {one.law for one in release[asked[0].name].moments.tables.values()} == {law}
+    assert release.privacy == approximate
+
+
 def test_a_weight_makes_an_error_smaller() -> None:
     def error(weight: float) -> float:
         asked = [mh.Count(by="region", weight=weight), mh.Sum("age", by="sex")]

@@ -25,6 +25,7 @@ from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank
 from muhat.planning.linear_answers import LinearAnswers
 from muhat.planning.mechanism import Mechanism
 from muhat.planning.moment_set import MomentSet
+from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Part, Plan
 from muhat.planning.quantile_search import QuantileSearch
 from muhat.planning.queries import linear_answers
@@ -155,8 +156,21 @@ class SetOfStatistics:
     def of(
         cls, asked: Sequence[Asked], schema: Schema, terms: Terms, learnt: Collection[str] = ()
     ) -> SetOfStatistics:
+        """With noise of the kind that has the least error, of those that may keep the promise."""
+        kinds = kinds_of_noise(terms.privacy, dim=1)
+        sets = [cls.with_noise(kind, asked, schema, terms, learnt) for kind in kinds]
+        return min(sets, key=_merit)
+
+    @classmethod
+    def with_noise(
+        cls,
+        kind: NoiseKind,
+        asked: Sequence[Asked],
+        schema: Schema,
+        terms: Terms,
+        learnt: Collection[str] = (),
+    ) -> SetOfStatistics:
         """Sort the statistics by how they are answered; some columns' groups may be `learnt`."""
-        kind = NoiseKind.named_by(terms.privacy)
         promise = adding_up(terms.privacy, pure=kind is NoiseKind.PURE)
         shared = replace(terms, privacy=promise)
         others = [_apart(each, schema, shared) for each in asked if not each.terms()]
@@ -231,6 +245,14 @@ class SetOfStatistics:
             f"allows. The least errors in their proportions are {least}. Ask for larger errors or "
             "for a weaker promise; mh.privacy_for(statistics=…) says which is enough."
         )
+
+
+def _merit(one: SetOfStatistics) -> tuple[float, float]:
+    """What the targets take, if it is too much, and the weighted error with all of the promise."""
+    shares = best_shares(one.errors, one.kind)
+    both = zip(one.errors, shares.tolist(), strict=True)
+    error = math.hypot(*(each / one.kind.strength_of(share) for each, share in both if each))
+    return max(1.0, one.needed()), error
 
 
 def _people(asked: Asked, schema: Schema, terms: Terms) -> People | None:

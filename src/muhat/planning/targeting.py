@@ -127,7 +127,19 @@ def _promise_for_set(
     delta: float | None,
 ) -> Privacy:
     """The targets say what share of a unit promise they need, and so how many units."""
-    pure = not asked.admits_normal
+    kinds = [False] * asked.admits_normal + [True] * asked.admits_pure
+    found = [_least_for_set(statistics, schema, n, asked, delta, pure) for pure in kinds]
+    return min(found, key=lambda promise: promise.amounts[0])
+
+
+def _least_for_set(
+    statistics: Sequence[Asked],
+    schema: Schema,
+    n: int | Counted | None,
+    asked: type[Privacy],
+    delta: float | None,
+    pure: bool,
+) -> Privacy:
     unit: Privacy = PureDP(epsilon=1.0) if pure else GDP(mu=1.0)
     needed = set_of_statistics(statistics, schema=schema, privacy=unit, n=n).needed()
     if not needed:
