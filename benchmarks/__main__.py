@@ -1,6 +1,6 @@
 """Run every benchmark, with one BLAS thread.
 
-Peers (OpenDP, diffprivlib) are measured beside muhat where they are installed:
+Peers (OpenDP, diffprivlib, DuckDB) are measured beside muhat where they are installed:
 `pip install '.[bench]'`.
 """
 
@@ -19,6 +19,7 @@ from benchmarks import (  # noqa: E402  (after the threads)
     protocols,
     queries,
     scale,
+    sets,
     timing,
     unbounded,
 )
@@ -33,6 +34,7 @@ def main() -> None:
     unbounded.main()
     protocols.main()
     scale.main()
+    sets.main(rows=10**6)
     timing.main()
 
 

@@ -7,11 +7,19 @@ import pytest
 from numpy.random import default_rng
 
 from muhat.privacy import ZCDP, PureDP
-from muhat.studies import peers, peers_makers
+from muhat.studies import peers, peers_makers, peers_set
 from muhat.studies.drawing import figure_of
 from muhat.studies.study import Result, rows_from_csv, rows_to_csv, where
 
+_SET = {"people": 2_000, "trials": 4, "trials_on_spark": 1, "repeats": 1}
 SMALL = peers.STUDY.settings["quick"] | {"trials": 60, "many": 2000, "repeats": 2, "dims": (1, 4)}
+SMALL |= {"set": SMALL["set"] | _SET}
+
+
+@pytest.fixture(autouse=True)
+def _alone_in_sets(monkeypatch):
+    """The other job, which tests/studies/test_peers_set.py is about, has muhat alone."""
+    monkeypatch.setattr(peers_set, "_asked", lambda library, job: {"missing": "not installed"})
 
 
 def pretended(times):
@@ -41,7 +49,7 @@ def test_without_peers_the_missing_rows_are_named(monkeypatch):
     verdict = peers.verdict(rows)
     assert verdict.reproduced == "not tested"
     assert "pip install opendp diffprivlib" in verdict.paragraph
-    assert len(figure_of(Result(peers.STUDY, "quick", rows).panels()).axes) == 2
+    assert len(figure_of(Result(peers.STUDY, "quick", rows).panels()).axes) == 4
 
 
 def test_a_peer_that_errs_less_is_noticed(monkeypatch):

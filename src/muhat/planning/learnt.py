@@ -183,7 +183,7 @@ class LearntFirst(Mechanism):
             one_row_per=self.schema.one_row_per,
         )
         terms = replace(self.terms, privacy=self._rest, contributions=rows)
-        return SetOfStatistics.of(self.asked, schema, terms, self.learnt)
+        return SetOfStatistics.with_noise(self.kind, self.asked, schema, terms, self.learnt)
 
     @cached_property
     def _shown(self) -> dict[int, tuple[PlannedStatistic, ...]]:

@@ -153,13 +153,10 @@ class SetOfStatistics:
     others: tuple[Apart, ...]
 
     @classmethod
-    def of(
-        cls, asked: Sequence[Asked], schema: Schema, terms: Terms, learnt: Collection[str] = ()
-    ) -> SetOfStatistics:
+    def of(cls, asked: Sequence[Asked], schema: Schema, terms: Terms) -> SetOfStatistics:
         """With noise of the kind that has the least error, of those that may keep the promise."""
         kinds = kinds_of_noise(terms.privacy, dim=1)
-        sets = [cls.with_noise(kind, asked, schema, terms, learnt) for kind in kinds]
-        return min(sets, key=_merit)
+        return min((cls.with_noise(kind, asked, schema, terms) for kind in kinds), key=_merit)
 
     @classmethod
     def with_noise(

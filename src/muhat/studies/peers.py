@@ -1,7 +1,8 @@
-"""muhat beside OpenDP and diffprivlib: the same records, the same promise.
+"""muhat beside other libraries: the same data, the same promise, in two jobs.
 
-The mean of n records in a box, n public, one record replaced. OpenDP composes one mean a column,
-each with its part of the promise; diffprivlib divides ε among columns by itself.
+The mean of n records in a box, n public, one record replaced, beside OpenDP and diffprivlib: OpenDP
+composes one mean a column, each with its part of the promise; diffprivlib divides ε among columns
+by itself. And counts and means by groups of people with several rows: `peers_set`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.random import default_rng
 import muhat as mh
 from muhat._arrays import Floats
 from muhat.privacy import ZCDP, Privacy, PureDP
+from muhat.studies import peers_set
 from muhat.studies.drawing import COLOURS, INK, MARKERS, legend_below, plain_ticks
 from muhat.studies.peers_makers import MAKERS, REPORTED, Release
 from muhat.studies.study import Panel, Progress, Row, Rows, Settings, Study, Verdict, tracked, where
@@ -37,9 +39,9 @@ def measure(settings: Settings, progress: Progress) -> list[Row]:
     }
     jobs = [(name, dim) for name in promises for dim in settings["dims"]]
     rows: list[Row] = []
-    for name, dim in tracked(jobs, progress):
+    for name, dim in tracked(jobs, lambda done: progress(done / 2)):
         rows += _measured(name, promises[name], dim, settings)
-    return rows
+    return rows + peers_set.measure(settings["set"], lambda done: progress((1 + done) / 2))
 
 
 def _measured(name: str, privacy: Privacy, dim: int, settings: Settings) -> list[Row]:
@@ -51,7 +53,13 @@ def _measured(name: str, privacy: Privacy, dim: int, settings: Settings) -> list
     certificate = plan.certificate
     assert certificate is not None
     ratio = certificate.ratio
-    common: Row = {"promise": name, "privacy": privacy.describe(), "d": dim, "n": settings["n"]}
+    common: Row = {
+        "job": "mean",
+        "promise": name,
+        "privacy": privacy.describe(),
+        "d": dim,
+        "n": settings["n"],
+    }
     common["lower_bound"] = None if ratio is None else certificate.error / ratio
     rows: list[Row] = []
     timed: dict[str, Callable[[], object]] = {"numpy": lambda: many.mean(axis=0)}
@@ -113,15 +121,18 @@ def _seconds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, 
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
+_SET = {"epsilon": 1.0, "delta": 1e-6, "rho": 0.1, "seed": 2024, "repeats": 3}
 _COMMON = {"n": 1000, "dims": (1, 16), "epsilon": 1.0, "rho": 0.5, "seed": 2024}
 
 
 def panels(rows: Rows) -> list[Panel]:
-    """Errors and times, one line a task."""
-    many = _tasks(rows)[0]["records"]
+    """Errors and times of both jobs, one line a task."""
+    means = where(rows, job="mean")
+    many = _tasks(means)[0]["records"]
     return [
-        Panel("Error of the same mean under the same promise", lambda a: _errors(a, rows)),
-        Panel(f"CPU time of a release of {many:,} records", lambda a: _times(a, rows)),
+        Panel("Error of the same mean under the same promise", lambda a: _errors(a, means)),
+        Panel(f"CPU time of a release of {many:,} records", lambda a: _times(a, means)),
+        *peers_set.panels(where(rows, job="set")),
     ]
 
 
@@ -170,6 +181,16 @@ def _points(axes: Any, rows: Rows, column: str) -> None:
 
 
 def verdict(rows: Rows) -> Verdict:
+    """The worse of both jobs' verdicts, and what both say."""
+    both = [_of_means(where(rows, job="mean")), peers_set.verdict(where(rows, job="set"))]
+    tested = [each.reproduced for each in both if each.reproduced != "not tested"]
+    worst = max(tested, key=("yes", "in part", "no").index, default="not tested")
+    if len(tested) == 1 and worst == "yes":
+        worst = "in part"
+    return Verdict(worst, " ".join(each.paragraph for each in both))
+
+
+def _of_means(rows: Rows) -> Verdict:
     """Errors told apart or not, times, biases at the end of the box, and which rows are missing."""
     compared = [
         (mine, peer)
@@ -266,28 +287,39 @@ def _missing(absent: list[str]) -> str:
 
 STUDY = Study(
     name="peers",
-    title="muhat beside OpenDP and diffprivlib",
+    title="muhat beside OpenDP, PipelineDP, Tumult Analytics and diffprivlib",
     paper="no paper: the libraries as PyPI has them",
-    claim="On the same records and promise muhat errs no more than its peers, for one column and "
-    "for 16, in about the time of theirs, and says more about what it released.",
+    claim="On the same data and promise muhat errs no more than its peers: for means of one column "
+    "and of 16 in about the time of theirs, for counts and means by groups of people with several "
+    "rows in less; and it says more about what it released.",
     noise="every library's own; muhat's is exact. Errors differ from run to run within their "
     "uncertainty, times with the machine.",
     settings={
-        "quick": _COMMON | {"trials": 400, "many": 200_000, "repeats": 5},
-        "full": _COMMON | {"trials": 10_000, "many": 1_000_000, "repeats": 15},
+        "quick": _COMMON
+        | {"trials": 400, "many": 200_000, "repeats": 5}
+        | {"set": _SET | {"people": 3_000, "trials": 100, "trials_on_spark": 4}},
+        "full": _COMMON
+        | {"trials": 10_000, "many": 1_000_000, "repeats": 15}
+        | {"set": _SET | {"people": 20_000, "trials": 400, "trials_on_spark": 50}},
     },
     measure=measure,
     panels=panels,
     verdict=verdict,
+    shown_rows=None,
     shown_columns=(
+        "job",
         "library",
+        "version",
         "privacy",
         "d",
         "error",
-        "error_uncertainty",
-        "edge_bias",
         "time_ratio",
-        "reported",
+        "apart",
+        "count_error",
+        "mean_error",
+        "relative",
+        "relative_uncertainty",
+        "seconds",
         "missing",
     ),
 )
