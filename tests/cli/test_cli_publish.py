@@ -162,3 +162,33 @@ def test_a_dry_run_of_a_mean_shows_its_plan(people: Path) -> None:
     base = ["mean", people, "--bounds", "pay=0:100", "--rho", "1", "--dry-run"]
     assert "private mean" in run(*base, "--n", "600").output
     assert "mean pay by sex" in run(*base, "--by", "sex", "--categories", "sex=f,m").output
+
+
+def test_groups_and_rows_are_learnt_from_the_command_line(people: Path) -> None:
+    promise = ["--epsilon", "20", "--delta", "1e-4", "--secret-n"]
+    learnt = ["--by", "region", "--categories", "region=learn"]
+    rows = ["--unit", "person", "--max-rows", "learn"]
+    result = run("count", people, *learnt, *rows, *promise)
+    assert result.exit_code == 0, result.output
+    assert sum(line.startswith(("north", "south")) for line in result.output.splitlines()) == 2
+    assert "was learnt privately" in result.output
+    refused = run("mean", people, "--bounds", "pay=0:100", *learnt, "--rho", "1")
+    assert refused.exit_code == 4
+    assert "takes a delta" in refused.output
+    assert run("count", people, *rows[:3], "many", *promise).exit_code == 2
+
+
+def test_a_specification_may_leave_groups_and_rows_to_be_learnt(
+    people: Path, tmp_path: Path
+) -> None:
+    unknown = SPECIFICATION.replace('["north", "south"]', '"learn"')
+    unknown = unknown.replace("rho = 5.0", "epsilon = 20.0\ndelta = 1e-4")
+    rows = '[schema]\nunit = "person"\nmax_rows = "learn"\n'
+    unknown = unknown.replace("[schema.columns]", f"{rows}[schema.columns]")
+    path, folder = tmp_path / "release.toml", tmp_path / "out"
+    path.write_text(unknown)
+    assert "learnt" in run("plan", path).output
+    result = run("publish", path, people, "--out", folder)
+    assert result.exit_code == 0, result.output
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    assert "The groups of region were learnt privately" in report

@@ -58,7 +58,7 @@ def mean(
     categories: tuple[str, ...],
     bins: tuple[str, ...],
     unit: str | None,
-    max_rows: int | None,
+    max_rows: int | str | None,
     dry_run: bool,
     **options: Any,
 ) -> None:

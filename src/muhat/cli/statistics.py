@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -21,6 +21,7 @@ from muhat.cli.spark import ChosenEngine, engine_options
 from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
+from muhat.statistics.declared import LEARN
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
@@ -30,12 +31,22 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _rows(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> int | Literal["learn"] | None:
+    """A number of rows, or learn."""
+    if value is None or value == LEARN:
+        return None if value is None else "learn"
+    return int(click.INT.convert(value, option, context))
+
+
 BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
 CATEGORIES = click.option(
     "--categories",
     multiple=True,
     metavar="COLUMN=X,Y,…",
-    help="The public categories of a column in --by; once for each.",
+    help="The public categories of a column in --by; once for each. COLUMN=learn finds them "
+    "privately, under --epsilon and --delta.",
 )
 BINS = click.option(
     "--bins",
@@ -50,7 +61,10 @@ def group_options(command: Command) -> Command:
     for option in (
         click.option("--dry-run", is_flag=True, help="Show the plan; read no data, spend nothing."),
         click.option(
-            "--max-rows", type=int, metavar="K", help="At most so many rows of a person enter."
+            "--max-rows",
+            callback=_rows,
+            metavar="K",
+            help="At most so many rows of a person enter; learn finds it privately.",
         ),
         click.option(
             "--unit", metavar="COLUMN", help="Whose row it is: all rows of a person are protected."
@@ -194,7 +208,7 @@ def public_groups(
             f"the categories of {first!r:.60} must be declared, since those that occur in the "
             f"data are not public: --categories {first}=A,B,… or --bins {first}=0,18,65."
         )
-    return declared
+    return {name: LEARN if cells == [LEARN] else cells for name, cells in declared.items()}
 
 
 def _schema(
@@ -205,13 +219,13 @@ def _schema(
     categories: tuple[str, ...],
     bins: tuple[str, ...],
     unit: str | None,
-    max_rows: int | None,
+    max_rows: int | Literal["learn"] | None,
 ) -> Schema:
     """The public facts that the options name."""
     from muhat.statistics.schema import Bins, Schema
 
     groups = {
-        name: Bins(cells["bins"]) if isinstance(cells, dict) else list(cells)
+        name: Bins(cells["bins"]) if isinstance(cells, dict) else cells
         for name, cells in public_groups(by, categories, bins).items()
     }
     complete = missing == "none"

@@ -8,13 +8,15 @@ of anybody else's. Proof: docs/proofs/units.md.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic
+from typing import Any, Generic
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat import _check
 from muhat.data.base import Accumulated, Added, Partition, PartitionedSource, Source
@@ -193,12 +195,12 @@ class Rule:
             codes = [
                 np.concatenate([block[place].values for block in rows]) for place in self.cells
             ]
-            _, cells = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+            cells = _told_apart(np.stack(codes, axis=1))
         return by_person(
             [layout.block(words) for layout, words in blocks.items()],
             self.mixer,
             self.most,
-            cells=None if cells is None else cells.reshape(-1),
+            cells=cells,
             numbers=None if numbers is None else joined_rows([numbers[each] for each in blocks]),
             ordered=self.per in ("mean", "sum") and any(self.coded),
         )
@@ -235,6 +237,16 @@ def _picked(blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layo
             rows = rows[(rows >= start) & (rows < stop)] - start
         yield layout, words if len(rows) == len(words) else np.take(words, rows, axis=0)
         start = stop
+
+
+def _told_apart(codes: NDArray[Any]) -> NDArray[np.intp]:
+    """A number for every row of codes, equal for equal rows and for no others."""
+    import pyarrow as pa
+
+    width = codes.itemsize * math.prod(codes.shape[1:])
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(codes))]
+    cells = pa.Array.from_buffers(pa.binary(width), len(codes), buffers, null_count=0)
+    return np.asarray(cells.dictionary_encode().indices).astype(np.intp)
 
 
 class _People(Source):

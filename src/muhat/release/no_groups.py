@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Floats
 from muhat.release.answer import CONFIDENCE, Answer, read_common
+from muhat.release.display import MOST_ROWS
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -38,7 +39,7 @@ class NoGroups(Answer):
         """The words that it was asked in."""
         return self.name
 
-    def rows(self) -> list[list[str]]:
+    def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A header."""
         return [[*self.by, "value"]]
 

@@ -152,7 +152,7 @@ def _statistic(number: int, name: str, answer: Answer, notes: list[str]) -> str:
 def _notes(answer: Answer) -> list[str]:
     """What to know about a statistic; its certificate in one line."""
     certified = certificate_lines(answer.certificate) if answer.certificate else []
-    notes = [line for line in answer.notes() if line not in certified]
+    notes = [line for line in (*answer.notes(), *answer.remarks) if line not in certified]
     if answer.certificate is not None:
         good = f"{answer.certificate.metric}: {answer.certificate.written_error}"
         notes.append(f"{_sentence(good)} {answer.certificate.verdict()}")
