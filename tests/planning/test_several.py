@@ -305,3 +305,30 @@ def test_one_mean_by_several_columns_in_one_call() -> None:
     assert named.columns == ("age",)
     with pytest.raises(mh.InvalidInput, match="bounds"):
         mh.mean(data, "salary", by=["sex"], categories=groups, privacy=promise)
+
+
+@pytest.mark.parametrize("n", [None, 3_000], ids=["secret", "public"])
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("complete", [True, False])
+def test_no_certificate_says_that_a_plan_beats_what_is_possible(
+    complete: bool, rows: int, n: int | None
+) -> None:
+    columns = {"a": (0, 1), "b": (-5, 9), "g": [1, 2, 3], "h": ["x", "y"]}
+    unit = {"unit": "who", "max_rows": rows} if rows > 1 else {}
+    number = None if rows > 1 else n
+    schema = mh.Schema(columns, complete=complete, **unit)
+    sets = [
+        [mh.Count(by="g")],
+        [mh.Count(), mh.Count(by="g"), mh.Count(by=["g", "h"])],
+        [mh.Mean("a", by="g")],
+        [mh.Mean("a", by="g"), mh.Mean("b", by="h"), mh.Variance("a")],
+        [mh.Covariance(["a", "b"], by="h"), mh.Regression("a ~ b"), mh.Count(by="g")],
+    ]
+    for asked in sets:
+        for promise in (mh.ZCDP(0.01), mh.GDP(0.3), mh.ApproxDP(1.0, 1e-6)):
+            plan = mh.plan(asked, schema=schema, privacy=promise, n=number)
+            for part in plan.parts:
+                ratio = (
+                    None if part.mechanism.certificate is None else part.mechanism.certificate.ratio
+                )
+                assert ratio is None or ratio >= 1 - 1e-9

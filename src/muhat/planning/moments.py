@@ -185,9 +185,11 @@ class CellMoments(Mechanism):
     def certificate(self) -> Certificate | None:
         """Of all tables together, weighted, beside what is possible for complete records.
 
-        Where records are replaced it is about the sums of columns alone; pure noise has none yet.
+        Where records are replaced it is about the sums of columns alone. Pure noise has none yet,
+        nor have tables in which a person's rows lie apart: no bound is proved for them.
         """
-        if not self.blocks or self.kind is NoiseKind.PURE:
+        apart = self.people is not None and self.people.one_row_per
+        if not self.blocks or self.kind is NoiseKind.PURE or apart:
             return None
         if self.terms.is_secret:
             error, floors, _ = self._error_and_floors(self.blocks)
@@ -281,8 +283,9 @@ class CellMoments(Mechanism):
 
     def set_notes(self, name: str) -> list[str]:
         """The same, in a line each."""
-        certified = "counts and sums" if self.terms.is_secret else "sums"
-        return [*super().set_notes(f"{certified} together"), *self._gain()]
+        certified = "counts and sums together" if self.terms.is_secret else "sums together"
+        alone = self.title if len(self.readings) == 1 else certified
+        return [*super().set_notes(alone), *self._gain()]
 
     def _gain(self) -> list[str]:
         if self.apart is None or self.apart < LEAST_GAIN:

@@ -94,7 +94,7 @@ class Plan(UnderTerms):
     @property
     def mechanism(self) -> str:
         """What the mechanism is called, or the mechanisms of all parts."""
-        return "; ".join(part.mechanism.name for part in self.parts)
+        return "; ".join(dict.fromkeys(part.mechanism.name for part in self.parts))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
