@@ -266,7 +266,7 @@ def test_contributions_widen_the_noise():
         {"by": []},
         {"by": ["region", "region"]},
         {"by": ["region", 2.5]},
-        {"by": {"region", "sex"}},
+        {"by": {"region"}},
         {"by": "region"},
         {"by": ["region", "sex", "age"]},
         {"categories": None},

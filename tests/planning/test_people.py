@@ -46,6 +46,10 @@ def test_at_most_so_many_rows_of_a_person_enter(promise: Any, n: Any) -> None:
     assert release["quantile pay by sex"].value.ravel() == pytest.approx(40, abs=6)
     assert release.n is None
     assert '"n": null' in release.to_json()
+    assert release.unit == mh.Release.from_json(release.to_json()).unit == "person"
+    assert "each person, with all of its rows" in release.report()
+    alone = mh.plan(ASKED[:1], schema=PEOPLE, privacy=promise, **given).release(table())
+    assert mh.Release.from_json(alone.to_json()).unit == "person"
     assert "all rows of one person" in plan.describe()
     assert "at most 2 rows of each person enter" in plan.describe()
 

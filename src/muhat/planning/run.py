@@ -55,6 +55,7 @@ def run(asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike) -> R
         neighbors=plan.neighbors,
         plan_digest=plan.digest,
         ledger_head=head,
+        unit=plan.terms.unit,
     )
 
 

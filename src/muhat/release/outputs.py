@@ -28,6 +28,7 @@ class Outputs:
     neighbors: Neighbors
     plan_digest: str
     ledger_head: dict[str, Any] | None
+    unit: str | None
     names: tuple[str, ...]
 
     def named(self) -> list[tuple[str, Answer]]:

@@ -64,8 +64,9 @@ class Release(Outputs):
 
     One part is the ordinary case: what its answer has, the release has. With several parts
     `release["mean of age"]` is the release of that part, by its name; the means of groups are
-    `release["north"]` in the same way. Nothing in a release depends on the data except through
-    noisy numbers.
+    `release["north"]` in the same way. `unit` is the column that says whose rows are protected
+    together, if there is one. Nothing in a release depends on the data except through noisy
+    numbers.
     """
 
     answers: tuple[Answer, ...]
@@ -73,6 +74,7 @@ class Release(Outputs):
     neighbors: Neighbors
     plan_digest: str
     ledger_head: dict[str, Any] | None = None
+    unit: str | None = None
     names: tuple[str, ...] = ()
 
     # Of every answer.
@@ -228,6 +230,7 @@ class Release(Outputs):
             "cautions": list(privacy.cautions(self.privacy, self.n)),
             "plan_digest": self.plan_digest,
             "ledger_head": self.ledger_head,
+            **({} if self.unit is None else {"unit": self.unit}),
         }
         if len(self.answers) == 1:
             return self.answers[0].written(account)
@@ -260,6 +263,7 @@ class Release(Outputs):
             neighbors=Neighbors.parse(account["neighbors"]),
             plan_digest=str(account["plan_digest"]),
             ledger_head=account["ledger_head"],
+            unit=account.get("unit"),
             names=tuple(str(each["name"]) for each in answers) if several else (),
         )
 

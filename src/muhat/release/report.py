@@ -124,7 +124,7 @@ def _facts(release: Outputs) -> str:
     count = len(release.answers)
     facts = {
         "Promise": release.privacy.describe(),
-        "Who is protected": unit(release.answers[0]),
+        "Who is protected": unit(release.answers[0], release.unit),
         "Records": people(release.answers[0]),
         "Released": "one statistic" if count == 1 else f"{count} statistics for one promise",
     }
@@ -194,7 +194,7 @@ def _cost(release: Outputs) -> str:
     terms = {
         "Promise": promise.describe(),
         "In plain words": in_plain_words(promise, release.neighbors),
-        "Who is protected": protected(release.answers[0], release.neighbors),
+        "Who is protected": protected(release.answers[0], release.neighbors, release.unit),
         "Account": "The promise was charged to an account before the records were read; its head "
         "after that is below."
         if release.ledger_head is not None

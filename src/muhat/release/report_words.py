@@ -87,13 +87,15 @@ def _up(epsilon: float) -> str:
     return f"{math.ceil(epsilon * 10**decimals) / 10**decimals:g}"
 
 
-def unit(answer: Answer) -> str:
-    """Whose records are hidden together."""
+def unit(answer: Answer, column: str | None) -> str:
+    """Whose records are hidden together: those with one value of a column, if it is known."""
+    if column is not None:
+        return f"each {column}, with all of its rows"
     most = answer.contributions
     return f"each person, with {'one record' if most == 1 else f'up to {most:,} records'}"
 
 
-def protected(answer: Answer, neighbors: Neighbors) -> str:
+def protected(answer: Answer, neighbors: Neighbors, column: str | None) -> str:
     """The unit and the relation of a promise."""
     most = answer.contributions
     records = "one record counts" if most == 1 else f"{most:,} records count"
@@ -101,6 +103,12 @@ def protected(answer: Answer, neighbors: Neighbors) -> str:
         other, number = "the data without them", "secret, too"
     else:
         other, number = "data in which they are replaced by any others", "public"
+    if column is not None:
+        entering = "row" if most == 1 else "rows"
+        return (
+            f"Each {column}, with all of its rows, of which at most {most:,} {entering} entered. "
+            f"The promise compares the data with {other}. How many rows there are is secret, too."
+        )
     return (
         f"Everybody, with all of their records, of which at most {records}. The "
         f"promise compares the data with {other}. How many records there are is {number}."
