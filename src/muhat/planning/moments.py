@@ -185,11 +185,9 @@ class CellMoments(Mechanism):
     def certificate(self) -> Certificate | None:
         """Of all tables together, weighted, beside what is possible for complete records.
 
-        Where records are replaced it is about the sums of columns alone. Pure noise has none yet,
-        nor have tables in which a person's rows lie apart: no bound is proved for them.
+        Where records are replaced it is about the sums of columns alone; pure noise has none yet.
         """
-        apart = self.people is not None and self.people.one_row_per
-        if not self.blocks or self.kind is NoiseKind.PURE or apart:
+        if not self.blocks or self.kind is NoiseKind.PURE:
             return None
         if self.terms.is_secret:
             error, floors, _ = self._error_and_floors(self.blocks)
