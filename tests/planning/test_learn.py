@@ -88,6 +88,56 @@ def test_what_is_planned_does_not_depend_on_the_groups_there_will_be() -> None:
                 assert told[each.name].share == pytest.approx(each.share * 0.9)
 
 
+@pytest.mark.parametrize("given", [{"n": None}, {}], ids=["secret", "public"])
+def test_nor_where_a_person_has_one_row_in_a_group(given: dict[str, Any]) -> None:
+    from muhat.statistics.declared import Labels
+
+    columns = {"salary": (0, 200_000), "region": "learn", "sex": ["f", "m"]}
+    schema = mh.Schema(columns, unit="person", max_rows=20, one_row_per="region")
+    mechanism = learning(mh.plan(ASKED, schema=schema, privacy=PROMISE, **given))
+    told = [each.error for each in mechanism.statistics()]
+    for groups in (1, 500):
+        labels = Labels(tuple(f"group {place}" for place in range(groups)))
+        found = mechanism.planned_for(20, {"region": labels}).statistics
+        assert [each.error for each in found] == pytest.approx(told, rel=1e-9)
+    release = mechanism.read(mechanism.open(table(30_000, 10_000), None))
+    assert release[0].labels == (("north", "south"), ("f", "m"))
+
+
+def test_a_value_of_one_person_is_shown_as_often_as_delta_allows() -> None:
+    """Of 1,000 selections: within 5.5 deviations of π(1), two kinds of people, < 1e-7."""
+    promise = mh.ApproxDP(epsilon=1.0, delta=0.3)
+    plan = mh.plan([mh.Count(by="region")], schema=SCHEMA, privacy=promise, n=None)
+    mechanism = learning(plan)
+    source = mechanism.open({"salary": np.ones(3), "region": ["a", "b", "b"]}, None)
+    drawn = [mechanism._learn_groups(source, 1)[0]["region"] for _ in range(1_000)]
+    first = float(mechanism.rule(1).probability(1))
+    assert first == pytest.approx(0.03)
+    for value, chance in (("a", first), ("b", float(mechanism.rule(1).probability(2)))):
+        seen = sum(value in found for found in drawn) / len(drawn)
+        assert abs(seen - chance) <= 5.5 * np.sqrt(chance * (1 - chance) / len(drawn))
+
+
+def test_a_file_that_changes_meanwhile_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from muhat.data.values import ValueSource
+
+    path = tmp_path / "some.csv"
+    path.write_text("salary,region\n" + "100,north\n" * 300)
+    read = ValueSource.people
+
+    def changed(self: ValueSource) -> dict[Any, int]:
+        found = read(self)
+        path.write_text("salary,region\n" + "100,north\n" * 301)
+        return found
+
+    monkeypatch.setattr(ValueSource, "people", changed)
+    plan = mh.plan([mh.Count(by="region")], schema=SCHEMA, privacy=PROMISE, n=None)
+    with pytest.raises(mh.DataChanged):
+        plan.release(path)
+
+
 @pytest.mark.parametrize("rows", [1, 4])
 def test_steps_together_are_no_more_than_the_promise(rows: int) -> None:
     schema = with_rows(rows, region="learn", street="learn")

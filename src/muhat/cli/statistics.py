@@ -32,7 +32,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _rows(
-    context: click.Context, option: click.Parameter, value: str | None
+    context: click.Context, option: click.Parameter, value: Any
 ) -> int | Literal["learn"] | None:
     """A number of rows, or learn."""
     if value is None or value == LEARN:

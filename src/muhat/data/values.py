@@ -145,6 +145,10 @@ class ValueSource:
         assert self._coder.kind is not None
         return self._coder.kind
 
+    def check_unchanged(self) -> None:
+        """Raise DataChanged if the data are not those that were opened."""
+        self._source.check_unchanged()
+
     def people(self) -> dict[Label, int]:
         """One pass: how many people have each value. Data: never show it.
 

@@ -384,6 +384,9 @@ class LearntFirst(Mechanism):
                 empty = [column for column in asked[name].by if groups.get(column) == ()]
                 found = _without_groups(answer, asked[name], empty[0]) if empty else answer
                 answers.append(dataclasses.replace(found, remarks=remarks))
+        for opened in (source.rows, *source.values.values()):
+            if opened is not None:
+                opened.check_unchanged()
         return tuple(answers)
 
     def answers(self, source: Opened) -> tuple[Answer, ...]:

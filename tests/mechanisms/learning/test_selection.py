@@ -158,6 +158,9 @@ def test_values_are_kept_as_often_as_the_rule_says() -> None:
         chance = float(rule.probability(people))
         seen = rule.kept([people] * size).mean()
         assert abs(seen - chance) <= 5.5 * math.sqrt(chance * (1 - chance) / size)
+    # A rule that is one person too generous would be seen.
+    wrong = float(rule.probability(rule.half + 1))
+    assert abs(rule.kept([rule.half] * size).mean() - wrong) > 0.05
     assert not rule.kept([0] * 100).any()
 
 
