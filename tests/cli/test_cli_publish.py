@@ -176,6 +176,10 @@ def test_groups_and_rows_are_learnt_from_the_command_line(people: Path) -> None:
     assert refused.exit_code == 4
     assert "takes a delta" in refused.output
     assert run("count", people, *rows[:3], "many", *promise).exit_code == 2
+    bounds = ["--columns", "pay", "--lower", "0", "--upper", "100"]
+    elsewhere = run("quantile", people, *bounds, *learnt, *promise)
+    assert elsewhere.exit_code == 2
+    assert "muhat publish" in elsewhere.output
 
 
 def test_a_specification_may_leave_groups_and_rows_to_be_learnt(

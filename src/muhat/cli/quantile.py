@@ -16,7 +16,8 @@ from muhat.cli.options import (
     remind_of_ledger,
 )
 from muhat.cli.spark import ChosenEngine, engine_options
-from muhat.cli.statistics import BINS, BY, CATEGORIES, public_groups
+from muhat.cli.statistics import BINS, BY, CATEGORIES, is_learnt, public_groups
+from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
@@ -111,7 +112,14 @@ def quantile(
     }
     groups = column_names(by, "--by")
     if groups or categories or bins:
-        arguments |= {"by": groups, "categories": public_groups(groups or [], categories, bins)}
+        cells = public_groups(groups or [], categories, bins)
+        for name, given in cells.items():
+            if is_learnt(given):
+                raise InvalidInput(
+                    f"the categories of {name!r:.60} are not learnt here: list them, or write a "
+                    "specification for `muhat publish`, where a column may be learnt."
+                )
+        arguments |= {"by": groups, "categories": cells}
     asked = _numbers(q, "--q")
     with engine.opened(files) as data:
         release = release_quantile(data, asked, ledger=ledger, **arguments)

@@ -208,7 +208,21 @@ def public_groups(
             f"the categories of {first!r:.60} must be declared, since those that occur in the "
             f"data are not public: --categories {first}=A,B,… or --bins {first}=0,18,65."
         )
-    return {name: LEARN if cells == [LEARN] else cells for name, cells in declared.items()}
+    return declared
+
+
+def is_learnt(cells: Any) -> bool:
+    """Whether COLUMN=learn was typed."""
+    return bool(cells == [LEARN])
+
+
+def _cells(given: Any) -> Any:
+    """The groups of a column as a schema has them."""
+    from muhat.statistics.schema import Bins
+
+    if isinstance(given, dict):
+        return Bins(given["bins"])
+    return LEARN if is_learnt(given) else list(given)
 
 
 def _schema(
@@ -222,11 +236,8 @@ def _schema(
     max_rows: int | Literal["learn"] | None,
 ) -> Schema:
     """The public facts that the options name."""
-    from muhat.statistics.schema import Bins, Schema
+    from muhat.statistics.schema import Schema
 
-    groups = {
-        name: Bins(cells["bins"]) if isinstance(cells, dict) else cells
-        for name, cells in public_groups(by, categories, bins).items()
-    }
+    groups = {name: _cells(cells) for name, cells in public_groups(by, categories, bins).items()}
     complete = missing == "none"
     return Schema({**bounds, **groups}, unit=unit, max_rows=max_rows, complete=complete)
