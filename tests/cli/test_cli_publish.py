@@ -196,3 +196,15 @@ def test_a_specification_may_leave_groups_and_rows_to_be_learnt(
     assert result.exit_code == 0, result.output
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert "The groups of region were learnt privately" in report
+
+
+def test_who_pays_and_what_for_is_in_the_file_unless_a_flag_says_it(
+    people: Path, tmp_path: Path
+) -> None:
+    path, account = tmp_path / "said.toml", tmp_path / "budget.db"
+    path.write_text('team = "health"\nnote = "yearly"\n' + SPECIFICATION.lstrip())
+    ledger = mh.Ledger.create(account, budget=mh.ZCDP(20.0), neighbors="add-remove")
+    for flags in ([], ["--note", "again"]):
+        assert run("publish", path, people, "--ledger", account, *flags).exit_code == 0
+    told = [(entry.team, entry.purpose) for entry in ledger.entries()]
+    assert told == [("health", "yearly"), ("health", "again")]

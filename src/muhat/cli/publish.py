@@ -53,9 +53,7 @@ def publish(
         show_plan(planned, as_json)
         return
     folder = None if out is None else _new_folder(out)
-    account = ledger
-    if ledger is not None:
-        account = ledger.for_team(specification=asked.digest)
+    account = None if ledger is None else _on_behalf(asked, ledger)
     with engine.opened(files) as data:
         release = planned.release(data, ledger=account)
     # Shown first: it is paid for, and the disk may be full.
@@ -63,6 +61,15 @@ def publish(
     if folder is not None:
         _write(release, asked, folder)
     remind_of_ledger(ledger)
+
+
+def _on_behalf(asked: Specification, ledger: Ledger) -> Ledger:
+    """The account, charged for whom and what for the specification says, unless flags say it."""
+    given = click.get_current_context().params
+    said = {
+        name: None if given[name] else getattr(asked, name) or None for name in ("team", "note")
+    }
+    return ledger.for_team(said["team"], note=said["note"], specification=asked.digest)
 
 
 def read_specification(path: str) -> Specification:
