@@ -37,7 +37,8 @@ def _rows(
     """A number of rows, or learn."""
     if value is None or value == LEARN:
         return None if value is None else "learn"
-    return int(click.INT.convert(value, option, context))
+    rows = click.types.convert_type(int).convert(value, option, context)
+    return int(rows)
 
 
 BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
