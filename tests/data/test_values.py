@@ -38,8 +38,19 @@ def test_texts_are_told_apart_to_the_last_byte_and_never_stripped() -> None:
 
 
 def test_what_is_too_long_or_no_text_is_no_value() -> None:
-    odd = ["x" * (LONGEST + 1), "ä" * 32, b"\xff", 3, None, ["a"], "\ud800", "fine"]
+    odd = ["x" * (LONGEST + 1), "ä" * 32, b"\xff", None, ["a"], "\ud800", float("nan"), "fine"]
     assert people({"v": odd}) == {"fine": 1}
+
+
+def test_objects_are_texts_or_numbers_each_by_itself() -> None:
+    mixed = [1, 1.0, np.int8(1), "1", 2.5, 2**70, 2**101, True, "\0" + "1", b"1"]
+    source = open_values({"v": mixed}, "v")
+    found = source.people()
+    assert found == {1: 4, 2.5: 1, 2**70: 1, "1": 2}
+    assert list(found) == [1, 2.5, 2**70, "1"]
+    assert source.alike(list(found)) == (1, 2.5, 2**70)
+    assert source.alike(["a", 1]) == ("a",)
+    assert source.alike([]) == ()
 
 
 def test_cells_of_files_are_texts(tmp_path: Path) -> None:

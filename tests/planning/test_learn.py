@@ -237,8 +237,9 @@ def test_where_no_value_is_kept_there_are_no_groups_and_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("values", [[3, 7, 7], [0.5, 2.0, 2.0], [True, False, False]])
-def test_numbers_and_booleans_are_groups_too(values: list[Any]) -> None:
-    data = {"salary": np.arange(3_000.0), "region": np.array(values * 1_000)}
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_numbers_and_booleans_are_groups_too(values: list[Any], kind: Any) -> None:
+    data = {"salary": np.arange(3_000.0), "region": kind(values * 1_000)}
     asked = [mh.Count(by="region")]
     release = mh.plan(asked, schema=SCHEMA, privacy=PROMISE, n=None).release(data)
     assert release.groups == tuple(sorted(set(values)))

@@ -1,8 +1,9 @@
 """Which values a column has, and how many people have each: data, from which values are selected.
 
 Everybody counts once for a value, and for no more values than rows of everybody enter. A value is
-text of at most 63 bytes as it is written, a number or a boolean, as the type of the column has it;
-anything else, the empty text and a missing value are none. What a value is depends on itself alone.
+text of at most 63 bytes as it is written, a number or a boolean, as the type of the column has it,
+and among objects of Python each by itself; anything else, the empty text and a missing value are
+none. What a value is depends on itself alone.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ LONGEST = 8 * WORDS - 1
 """The most bytes of a text that may be a group."""
 
 _BOOLEAN = ("bool", "boolean")
+_OBJECTS = ("object", "list")
+_NUMBER = b"\0"
+"""Numbers among objects begin with it; a text that does is no value."""
 
 
 class ValueCoder:
@@ -63,14 +67,17 @@ class ValueCoder:
         return self.of_objects(values.tolist())
 
     def of_objects(self, values: Sequence[object]) -> Column:
-        """The texts among Python's objects."""
+        """The texts and numbers among Python's objects."""
         import pyarrow as pa
+        from pyarrow import compute
 
         if set(map(type, values)) <= PLAIN:
             # Most are plain text, which needs no second look.
             with suppress(pa.ArrowException, UnicodeError):
-                return self.of_texts(pa.array(values, pa.large_string(), from_pandas=True))
-        return _of_texts(pa.array([_text(value) for value in values], pa.large_binary()))
+                texts = pa.array(values, pa.large_string(), from_pandas=True)
+                if not compute.any(compute.starts_with(texts, _NUMBER.decode())).as_py():
+                    return self.of_texts(texts)
+        return _of_texts(pa.array([_object(value) for value in values], pa.large_binary()))
 
     def of_arrow(self, array: Any) -> Column:
         """The values of an Arrow array of numbers or text, plain or dictionary-encoded."""
@@ -92,18 +99,31 @@ class ValueCoder:
 
 def _kind_of(field: Field) -> str | None:
     if field.is_text:
-        return "text"
+        return "object" if field.type in _OBJECTS else "text"
     if field.type in _BOOLEAN:
         return "boolean"
     plain = field.width == 1 and not field.type.startswith(("decimal", "fixed_size_list"))
     return "number" if plain else None
 
 
-def _text(value: object) -> bytes | None:
-    """The bytes of a text; nothing of what a subclass adds is called."""
-    if isinstance(value, str):
-        return str.encode(value, "utf-8", "surrogatepass")
-    return b"".join([value]) if isinstance(value, bytes) else None
+def _object(value: object) -> bytes | None:
+    """The bytes of a text, or of a number; nothing of what a subclass adds is called."""
+    if isinstance(value, str | bytes):
+        text = b"".join([value]) if isinstance(value, bytes) else _encoded(value)
+        return None if text.startswith(_NUMBER) else text
+    if isinstance(value, np.integer | np.floating):
+        value = np.generic.item(value)
+    if isinstance(value, int):
+        value = int.__index__(value)
+    elif isinstance(value, float):
+        value = float.__float__(value)
+    else:
+        return None
+    return _NUMBER + typed if (typed := _typed(value)) else None
+
+
+def _encoded(text: str) -> bytes:
+    return str.encode(text, "utf-8", "surrogatepass")
 
 
 def _of_texts(texts: Any) -> Decimals:
@@ -162,7 +182,7 @@ class ValueSource:
             label = self._label(words)
             if label is not None:
                 found[label] = number
-        return {label: found[label] for label in sorted(found)}
+        return {label: found[label] for label in sorted(found, key=_order)}
 
     def _label(self, words: bytes) -> Label | None:
         """The value of these words; None for bytes that are no text."""
@@ -171,15 +191,33 @@ class ValueSource:
             text = written.decode()
         except UnicodeDecodeError:
             return None
+        if self.kind == "object":
+            is_number = written.startswith(_NUMBER)
+            return _number(text[1:]) if is_number else text
         if self.kind == "text":
             return text
-        number = float(text) if "." in text or "e" in text else int(text)
-        return bool(number) if self.kind == "boolean" else number
+        return bool(_number(text)) if self.kind == "boolean" else _number(text)
+
+    def alike(self, labels: Sequence[Label]) -> tuple[Label, ...]:
+        """Labels of one kind: where some are texts and others numbers, the more frequent ones."""
+        texts = tuple(label for label in labels if isinstance(label, str))
+        if 2 * len(texts) >= len(labels):
+            return texts
+        return tuple(label for label in labels if not isinstance(label, str))
 
     @property
     def nothing(self) -> Label:
         """A group of the same kind that is never a value here: it stands for none."""
-        return " " * (LONGEST + 1) if self.kind == "text" else LARGEST_NUMBER
+        return " " * (LONGEST + 1) if self.kind in ("text", "object") else LARGEST_NUMBER
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text or "e" in text else int(text)
+
+
+def _order(label: Label) -> tuple[bool, Any]:
+    """Numbers first, each kind by itself."""
+    return isinstance(label, str), label
 
 
 class _Counts:

@@ -421,9 +421,8 @@ class LearntFirst(Mechanism):
         for name in self.learnt:
             found = open_values(source.data, name, people).people()
             kept = rule.kept(list(found.values()))
-            groups[name] = tuple(
-                label for label, stays in zip(found, kept.tolist(), strict=True) if stays
-            )
+            stay = [label for label, stays in zip(found, kept.tolist(), strict=True) if stays]
+            groups[name] = source.values[name].alike(stay)
             remarks.append(
                 f"The groups of {name} were learnt privately: values that too few people have "
                 "are left out."
