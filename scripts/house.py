@@ -25,7 +25,10 @@ ADDED = {
 }
 """The last addition of each kind: the file that it is about."""
 
-PUBLIC = {"mean", "sum", "plan_mean", "plan_sum", "quantile", "plan_quantile", "plan_queries"}
+PUBLIC = {
+    *("mean", "sum", "plan_mean", "plan_sum", "quantile", "plan_quantile", "plan_queries"),
+    "privacy_for",
+}
 """One-line calls keep the words of the user; their signatures are long by intent."""
 
 VISIT = """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.domains import Image, Product, Sum, Translate
+from muhat.domains import Image, MinkowskiSum, Product, Translate
 
 RNG = np.random.default_rng(12)
 PARTS = [
@@ -76,7 +76,7 @@ def test_a_translation_moves_everything_alike(K):
     assert np.allclose(moved.center, K.center + v)
     assert np.allclose(moved.half_widths, K.half_widths)
     same_support(moved + -v, K.support)
-    own_center = not isinstance(K, mh.Simplex | mh.MomentTensor | Sum | Image)
+    own_center = not isinstance(K, mh.Simplex | mh.MomentTensor | MinkowskiSum | Image)
     assert not own_center or type(moved) is type(K)
     assert type(moved + v).__name__ == type(moved).__name__
     if not K.lifts and K.preimage().domain is K:
@@ -93,7 +93,7 @@ def test_results_of_a_known_kind_are_of_that_kind():
     assert box * mh.Box([9], [10]) == mh.Box([0, 1, 2, 3, 9], [1, 3, 5, 7, 10])
     assert lp + PARTS[5] == mh.LpBall(p=1.5, dim=4, radius=3, scale=[1, 2, 3, 4])
     assert schatten + schatten == mh.SchattenBall(1, (2, 2), 4)
-    assert isinstance(lp + mh.LpBall(p=1.5, dim=4), Sum)
+    assert isinstance(lp + mh.LpBall(p=1.5, dim=4), MinkowskiSum)
     assert isinstance(T @ ball, mh.Ellipsoid)
     assert isinstance(T @ ellipsoid, mh.Ellipsoid)
     assert isinstance(wide @ ball, Image)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.domains import Sum
+from muhat.domains import MinkowskiSum
 from muhat.ellipsoids import smallest_ellipsoid
 
 mpmath.mp.dps = 50
@@ -120,7 +120,7 @@ def test_sums_are_proved_on_both_sides(p):
         w = random_sizes(rng, dim)
         roots = [mpmath.sqrt(exact(a)) for a in np.concatenate([sizes, 9 * sizes])]
         half = [a + b for a, b in zip(roots[:dim], roots[dim:], strict=True)]
-        found = smallest_ellipsoid(Sum(scaled), p, "shifted", weights=w)
+        found = smallest_ellipsoid(MinkowskiSum(scaled), p, "shifted", weights=w)
         truth = norm(weighted(w, half), p)
         assert exact(found.value) >= truth >= exact(found.floor)
         assert exact(found.value) - truth <= CLOSE * truth

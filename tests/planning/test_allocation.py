@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from muhat.noise.kinds import NoiseKind
-from muhat.planning.allocation import Wish, as_fractions, best_shares, needed_shares
+from muhat.planning.allocation import TargetedError, as_fractions, best_shares, needed_shares
 
 KINDS = list(NoiseKind)
 
@@ -38,7 +38,7 @@ def test_no_other_shares_have_a_smaller_sum_of_squared_errors(kind: NoiseKind) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_wish_takes_what_its_formula_says(kind: NoiseKind) -> None:
     """Σ c²/s = t² has the least Σ s for s = c·Σc/t²; with pure noise s = (c²·(Σc^⅔)/t²)^½ …"""
-    wish = Wish("mean", 2.0, 1.0, {0: 3.0, 1: 1.0})
+    wish = TargetedError("mean", 2.0, 1.0, {0: 3.0, 1: 1.0})
     shares = needed_shares([wish], 2, kind)
     assert wish.error(shares, kind) == pytest.approx(2.0, rel=1e-6)
     expected = 4.0 if kind is NoiseKind.NORMAL else (3 ** (2 / 3) + 1) ** 1.5 / 2
@@ -48,9 +48,9 @@ def test_one_wish_takes_what_its_formula_says(kind: NoiseKind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_several_wishes_are_met_with_the_least_that_a_search_finds(kind: NoiseKind) -> None:
     wishes = [
-        Wish("a", 1.0, 1.0, {0: 1.0, 1: 1.0}),
-        Wish("b", 0.5, 2.0, {1: 2.0}),
-        Wish("c", 9.0, 1.0, {0: 1.0}),
+        TargetedError("a", 1.0, 1.0, {0: 1.0, 1: 1.0}),
+        TargetedError("b", 0.5, 2.0, {1: 2.0}),
+        TargetedError("c", 9.0, 1.0, {0: 1.0}),
     ]
     shares = needed_shares(wishes, 3, kind)
     assert shares[2] == 0

@@ -11,7 +11,7 @@ from drawn_releases import MANY, MEAN, QUANTILES, RELEASES, SET, STRANGE, TABLES
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import muhat as mh
-from muhat.release.panels import MOST_MARKS, Mark, Panel, panels_of, tick_words, ticks_between
+from muhat.release.panels import MOST_MARKS, AnswerPanel, Mark, panels_of, tick_words, ticks_between
 
 
 def panels(release):
@@ -88,14 +88,14 @@ def test_names_are_escaped_and_long_ones_are_shortened():
 
 def test_an_interval_without_an_end_is_cut_at_the_edge():
     marks = [Mark(str(place), float(place), (place - 0.1, place + 0.1)) for place in range(5)]
-    wide = Panel("mean", "", (*marks, Mark("wide", 2.0, (-math.inf, 1e9))), False, 6)
+    wide = AnswerPanel("mean", "", (*marks, Mark("wide", 2.0, (-math.inf, 1e9))), False, 6)
     low, high = wide.limits()
     assert -30 < low < 0
     assert 4 < high < 30
-    nothing = Panel("mean", "", (Mark("none", math.nan),), False, 1)
+    nothing = AnswerPanel("mean", "", (Mark("none", math.nan),), False, 1)
     assert nothing.limits() == (0.0, 1.0)
     assert not nothing.has_noise
-    alone = Panel("mean", "", (Mark("alone", 7.0),), False, 1).limits()
+    alone = AnswerPanel("mean", "", (Mark("alone", 7.0),), False, 1).limits()
     assert alone[0] < 7 < alone[1]
 
 

@@ -14,7 +14,7 @@ from scipy.integrate import quad
 
 from muhat.studies import kamath, kamath_symmetric
 from muhat.studies.drawing import figure_of
-from muhat.studies.kamath_populations import STAND_IN, LogNormal, People, heights, wages
+from muhat.studies.kamath_populations import STAND_IN, DrawnPeople, LogNormal, heights, wages
 from muhat.studies.kamath_shown import FARTHEST, _distance
 from muhat.studies.kamath_symmetric_shown import FIXED, SYMMETRIC
 from muhat.studies.study import Result, rows_from_csv, rows_to_csv, where
@@ -98,7 +98,7 @@ def test_the_clipped_moments_of_a_log_normal_law_are_its_integrals():
 
 
 def test_bias_and_error_over_people_are_those_of_all_samples():
-    people = People("five", np.array([1.0, 2.0, 4.0, 8.0, 30.0]))
+    people = DrawnPeople("five", np.array([1.0, 2.0, 4.0, 8.0, 30.0]))
     threshold, n, epsilon = 6.0, 2, 0.5
     means = [
         np.minimum(pair, threshold).mean() for pair in itertools.combinations(people.values, n)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from muhat.data.categories import Categories
 from muhat.data.memory import real_number
-from muhat.data.number_cells import EXACT, Bins, Cells, Codes, Listed, halves_of, parts
+from muhat.data.number_cells import EXACT, Cells, Listed, NumberBins, NumberCodes, halves_of, parts
 from muhat.data.selection import Field
 from muhat.data.text_numbers import number_in, numbers_in
 from muhat.errors import InvalidInput
@@ -171,11 +171,11 @@ class Coder:
         return Integers(np.where(found < 0, self.absent, found).astype(self._dtype))
 
 
-def _matcher(categories: Categories) -> Codes | Listed | Bins:
+def _matcher(categories: Categories) -> NumberCodes | Listed | NumberBins:
     if categories.edges:
-        return Bins(categories.edges)
+        return NumberBins(categories.edges)
     if isinstance(categories.values, range):
-        return Codes(len(categories.values))
+        return NumberCodes(len(categories.values))
     return Listed([label for label in categories.values if not isinstance(label, str)])
 
 

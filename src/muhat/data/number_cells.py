@@ -25,7 +25,7 @@ _SPARSEST = 4
 _SMALL_TABLE = 1 << 12
 
 
-class Codes:
+class NumberCodes:
     """Cells of the whole numbers 0 … size − 1, each its own."""
 
     def __init__(self, size: int) -> None:
@@ -70,7 +70,7 @@ class Listed:
         return table
 
 
-class Bins:
+class NumberBins:
     """Cells of numbers in [a, b), the last of them closed."""
 
     def __init__(self, edges: Sequence[int | float]) -> None:

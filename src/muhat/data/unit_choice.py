@@ -88,7 +88,7 @@ def places_of(ids: Identities, count: int) -> Indices:
     return places
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows that are laid out alike: `words` of shape (rows, w), the first `ids` of them the id."""
 
     name: str
@@ -117,7 +117,7 @@ class Ordered(NamedTuple):
 
 
 def by_person(
-    blocks: Sequence[Block],
+    blocks: Sequence[RowBlock],
     mixer: Mixer,
     most: int | None = None,
     *,
@@ -221,7 +221,7 @@ def _disagree(ids: Words, found: Ordered) -> bool:
 def _order(
     owners: Indices,
     rows: Indices,
-    blocks: Sequence[Block],
+    blocks: Sequence[RowBlock],
     people: Words,
     mixer: Mixer,
     known: Words | None,
@@ -255,7 +255,7 @@ def _order(
     return np.lexsort((contents, numbers, owners))
 
 
-def _numbers(rows: Indices, blocks: Sequence[Block], people: Words, mixer: Mixer) -> Words:
+def _numbers(rows: Indices, blocks: Sequence[RowBlock], people: Words, mixer: Mixer) -> Words:
     """The number of each of some rows, before copies are told apart."""
     found, start = [], 0
     for block in blocks:
@@ -288,7 +288,7 @@ def _contents(
     same: NDArray[np.bool_],
     which: Indices,
     places: Indices,
-    blocks: Sequence[Block],
+    blocks: Sequence[RowBlock],
 ) -> Indices | None:
     """A rank for every row by what it is made of, if rows with one number differ; else None."""
     here = order[same.nonzero()[0]]
@@ -304,7 +304,7 @@ def _contents(
     return _ranked(which, places, blocks)
 
 
-def _ranked(which: Indices, places: Indices, blocks: Sequence[Block]) -> Indices:
+def _ranked(which: Indices, places: Indices, blocks: Sequence[RowBlock]) -> Indices:
     contents = [
         (blocks[index].name, blocks[index].words[place].tobytes())
         for index, place in zip(which.tolist(), places.tolist(), strict=True)

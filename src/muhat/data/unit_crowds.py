@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from muhat.data.unit_choice import Mixer
 from muhat.data.unit_ids import Words
-from muhat.data.unit_rows import MOST_BITS, Layout, Part, by_place, joined_rows
+from muhat.data.unit_rows import MOST_BITS, RowLayout, RowsPart, by_place, joined_rows
 
 LARGE_BYTES = 1 << 26
 """What a part may take in memory."""
@@ -24,21 +24,21 @@ SLAB_ROWS = 1 << 18
 """Copies that are numbered at a time."""
 
 
-def is_large(part: Part) -> bool:
+def is_large(part: RowsPart) -> bool:
     """Whether a part should not be in memory as a whole."""
     return part.size > LARGE_BYTES
 
 
-class Tally(NamedTuple):
+class CrowdTally(NamedTuple):
     """Different rows, their numbers, and how many copies there are of each."""
 
     words: Words
     numbers: Words
     counts: NDArray[np.int64]
 
-    def and_also(self, other: Tally) -> Tally:
+    def and_also(self, other: CrowdTally) -> CrowdTally:
         """All rows of both."""
-        return Tally(*(np.concatenate(both) for both in zip(self, other, strict=True)))
+        return CrowdTally(*(np.concatenate(both) for both in zip(self, other, strict=True)))
 
     def slabs(self, mixer: Mixer) -> Iterator[tuple[Words, Words]]:
         """All copies with their numbers, some at a time."""
@@ -55,18 +55,18 @@ class Tally(NamedTuple):
             rows = rows[self.counts[rows] > start]
 
 
-def tallies(part: Part, mixer: Mixer) -> Iterator[tuple[Layout, Tally]]:
+def tallies(part: RowsPart, mixer: Mixer) -> Iterator[tuple[RowLayout, CrowdTally]]:
     """The rows of a large part. Those of nobody are told apart."""
     bits = min(max(4 * part.size // LARGE_BYTES, 1).bit_length(), MOST_BITS)
 
-    def dealt(layout: Layout, words: Words) -> list[Words]:
+    def dealt(layout: RowLayout, words: Words) -> list[Words]:
         return by_place(words, _numbers(layout, words, mixer) & np.uint64((1 << bits) - 1), bits)
 
     for some in part.split(dealt):
-        found: dict[Layout, Tally] = {}
+        found: dict[RowLayout, CrowdTally] = {}
         for layout, words in some.pieces():
             ones = np.ones(len(words), np.int64)
-            more = Tally(words, _numbers(layout, words, mixer), ones)
+            more = CrowdTally(words, _numbers(layout, words, mixer), ones)
             if not layout.ids:
                 yield layout, more
                 continue
@@ -80,17 +80,17 @@ class Least:
     """Rows with numbers, of which the least of every person are wanted."""
 
     def __init__(self) -> None:
-        self._rows: dict[Layout, list[tuple[Words, Words]]] = {}
+        self._rows: dict[RowLayout, list[tuple[Words, Words]]] = {}
         self._bytes = 0
         self._limit = LARGE_BYTES
 
-    def add(self, layout: Layout, words: Words, numbers: Words) -> bool:
+    def add(self, layout: RowLayout, words: Words, numbers: Words) -> bool:
         """Add some; whether there are so many that others should be left out."""
         self._rows.setdefault(layout, []).append((words, numbers))
         self._bytes += words.nbytes
         return self._bytes > self._limit
 
-    def taken(self) -> tuple[dict[Layout, Words], dict[Layout, Words]]:
+    def taken(self) -> tuple[dict[RowLayout, Words], dict[RowLayout, Words]]:
         """All of them, and their numbers; they are not here any more."""
         rows, self._rows, self._bytes = self._rows, {}, 0
         joined = {
@@ -100,20 +100,20 @@ class Least:
         words = {layout: both[0] for layout, both in joined.items()}
         return words, {layout: both[1] for layout, both in joined.items()}
 
-    def put_back(self, words: dict[Layout, Words], numbers: dict[Layout, Words]) -> None:
+    def put_back(self, words: dict[RowLayout, Words], numbers: dict[RowLayout, Words]) -> None:
         """Those that are left; the next time there may be twice as many before others go."""
         for layout, some in words.items():
             self.add(layout, some, numbers[layout])
         self._limit = max(LARGE_BYTES, 2 * self._bytes)
 
 
-def _numbers(layout: Layout, words: Words, mixer: Mixer) -> Words:
+def _numbers(layout: RowLayout, words: Words, mixer: Mixer) -> Words:
     """The number of every row, without those of copies."""
     people = mixer.people(words[:, : layout.ids])
     return mixer.rows(people, layout.name, words[:, layout.ids :])
 
 
-def _different(tally: Tally) -> Tally:
+def _different(tally: CrowdTally) -> CrowdTally:
     """Equal rows as one."""
     words, numbers, counts = tally
     order = np.argsort(numbers)
@@ -127,4 +127,4 @@ def _different(tally: Tally) -> Tally:
         along = np.take(words, order, axis=0)
         new[1:] = (along[1:] != along[:-1]).any(axis=1)
     firsts = new.nonzero()[0]
-    return Tally(along[firsts], numbers[order][firsts], np.add.reduceat(counts[order], firsts))
+    return CrowdTally(along[firsts], numbers[order][firsts], np.add.reduceat(counts[order], firsts))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.unit_choice import Block, Mixer
+from muhat.data.unit_choice import Mixer, RowBlock
 from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
 
@@ -39,14 +39,14 @@ Kind = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """How a row is laid out in words: its id, the columns, and a bit for each that is missing."""
 
     ids: int
     kinds: tuple[Kind, ...]
 
     @classmethod
-    def of(cls, ids: int, columns: Sequence[Column]) -> Layout:
+    def of(cls, ids: int, columns: Sequence[Column]) -> RowLayout:
         """That of rows with such columns."""
         return cls(ids, tuple(_kind(column) for column in columns))
 
@@ -111,9 +111,9 @@ class Layout:
             some = words[start : start + BATCH_ROWS]
             yield Batch(len(some), self.columns(some))
 
-    def block(self, words: Words) -> Block:
+    def block(self, words: Words) -> RowBlock:
         """Such rows, to choose from."""
-        return Block(self.name, self.ids, words)
+        return RowBlock(self.name, self.ids, words)
 
     def _column(self, place: int, rows: NDArray[Any], mask: Mask | None) -> Column:
         values = np.ascontiguousarray(rows[f"c{place}"])
@@ -127,23 +127,23 @@ class Layout:
         return self.kinds[place][1]
 
 
-class Waiting:
+class WaitingRows:
     """Rows by layout, for all threads of a pass; afterwards parts, each with whole people."""
 
     def __init__(self, mixer: Mixer) -> None:
         self._mixer = mixer
         self._lock = threading.Lock()
-        self._rows: dict[Layout, list[Words]] = {}
+        self._rows: dict[RowLayout, list[Words]] = {}
         self._bytes = 0
         self._disk: _Disk | None = None
         self._written: list[_Written] = []
-        self.unread: dict[Layout, int] = {}
+        self.unread: dict[RowLayout, int] = {}
 
     def add(self, batch: Batch) -> None:
         """Keep the rows of a batch, whose last column has the ids of people."""
         *columns, ids = batch.columns
         assert isinstance(ids, Identities)
-        nobody = Layout.of(0, columns)
+        nobody = RowLayout.of(0, columns)
         if batch.absent:
             with self._lock:
                 self.unread[nobody] = self.unread.get(nobody, 0) + batch.absent
@@ -153,27 +153,27 @@ class Waiting:
                 nobody, nobody.packed(_picked(columns, rows), np.zeros((len(rows), 0), np.uint64))
             )
         for rows, words in ids.parts:
-            layout = Layout.of(words.shape[1], columns)
+            layout = RowLayout.of(words.shape[1], columns)
             self._keep(layout, layout.packed(_picked(columns, rows), words))
 
-    def _keep(self, layout: Layout, words: Words) -> None:
+    def _keep(self, layout: RowLayout, words: Words) -> None:
         with self._lock:
             self._rows.setdefault(layout, []).append(words)
             self._bytes += words.nbytes
             if self._bytes > MEMORY_BYTES:
                 self._write()
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RowsPart]:
         """All rows, those of a person in one part; what was kept is here no longer."""
         if self._disk is not None:
             self._write()
-            return [Part({}, written, self._disk) for written in self._written]
+            return [RowsPart({}, written, self._disk) for written in self._written]
         bits = min(max(self._bytes // PART_BYTES, 1).bit_length() - 1, MOST_BITS)
-        kept: list[dict[Layout, list[Words]]] = [{} for _ in range(1 << bits)]
+        kept: list[dict[RowLayout, list[Words]]] = [{} for _ in range(1 << bits)]
         for layout, words in self._taken():
             for place, some in enumerate(dealt(layout, words, self._mixer, bits)):
                 kept[place].setdefault(layout, []).append(some)
-        return [Part(each) for each in kept]
+        return [RowsPart(each) for each in kept]
 
     def _write(self) -> None:
         if self._disk is None:
@@ -183,7 +183,7 @@ class Waiting:
             for place, some in enumerate(dealt(layout, words, self._mixer, MOST_BITS)):
                 self._written[place].setdefault(layout, []).extend(self._disk.write(some))
 
-    def _taken(self) -> Iterator[tuple[Layout, Words]]:
+    def _taken(self) -> Iterator[tuple[RowLayout, Words]]:
         """What was kept, a few megabytes at a time; it is not kept any more."""
         rows, self._rows, self._bytes = self._rows, {}, 0
         for layout, pieces in rows.items():
@@ -194,12 +194,12 @@ class Waiting:
                 yield layout, joined_rows(some)
 
 
-class Part:
+class RowsPart:
     """Rows of some people, all of theirs; in memory or on disk."""
 
     def __init__(
         self,
-        rows: dict[Layout, list[Words]],
+        rows: dict[RowLayout, list[Words]],
         written: _Written | None = None,
         disk: _Disk | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class Part:
         kept = sum(words.nbytes for pieces in self._rows.values() for words in pieces)
         return kept + sum(span.size for spans in self._written.values() for span in spans)
 
-    def read(self) -> dict[Layout, Words]:
+    def read(self) -> dict[RowLayout, Words]:
         """The rows by layout."""
         if self._disk is None:
             return {layout: joined_rows(pieces) for layout, pieces in self._rows.items()}
@@ -224,7 +224,7 @@ class Part:
             if spans
         }
 
-    def pieces(self) -> Iterator[tuple[Layout, Words]]:
+    def pieces(self) -> Iterator[tuple[RowLayout, Words]]:
         """The rows, a few megabytes at a time."""
         for layout, pieces in self._rows.items():
             for words in pieces:
@@ -240,7 +240,7 @@ class Part:
             if some:
                 yield layout, joined_rows(some)
 
-    def split(self, deal: Callable[[Layout, Words], Sequence[Words]]) -> list[Part]:
+    def split(self, deal: Callable[[RowLayout, Words], Sequence[Words]]) -> list[RowsPart]:
         """Smaller parts on disk, as `deal` deals the rows out."""
         disk = self._disk or _Disk()
         found: list[_Written] = []
@@ -249,9 +249,9 @@ class Part:
             found = found or [{} for _ in dealt_out]
             for written, some in zip(found, dealt_out, strict=True):
                 written.setdefault(layout, []).extend(disk.write(some))
-        return [Part({}, written, disk) for written in found]
+        return [RowsPart({}, written, disk) for written in found]
 
-    def settle(self, rows: dict[Layout, Words]) -> None:
+    def settle(self, rows: dict[RowLayout, Words]) -> None:
         """Keep these rows in the place of what was there, for all passes to come."""
         self.settled = True
         if self._disk is None:
@@ -270,7 +270,7 @@ class _Span:
     size: int
 
 
-_Written = dict[Layout, list[_Span]]
+_Written = dict[RowLayout, list[_Span]]
 
 
 class _Disk:
@@ -315,7 +315,7 @@ class _Disk:
         return _Span(start, words.nbytes)
 
 
-def dealt(layout: Layout, words: Words, mixer: Mixer, bits: int) -> list[Words]:
+def dealt(layout: RowLayout, words: Words, mixer: Mixer, bits: int) -> list[Words]:
     """Rows in two to the power of `bits` parts: all of a person in one, those of nobody evenly."""
     if not bits:
         return [words]

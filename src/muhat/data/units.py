@@ -28,7 +28,7 @@ from muhat.data.unit_choice import Mixer, Ordered, by_person
 from muhat.data.unit_crowds import Least, is_large, tallies
 from muhat.data.unit_ids import Words
 from muhat.data.unit_records import averaged, counted
-from muhat.data.unit_rows import Layout, Part, Waiting, joined_rows
+from muhat.data.unit_rows import RowLayout, RowsPart, WaitingRows, joined_rows
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.records.columns import Batch, Column, Floats
 
@@ -128,7 +128,7 @@ class Rule:
     per: str
     coded: tuple[bool, ...]
 
-    def entering(self, part: Part) -> dict[Layout, Words]:
+    def entering(self, part: RowsPart) -> dict[RowLayout, Words]:
         """What enters of the rows of some people, all of theirs."""
         if self.per == "rows" and is_large(part):
             return self._counted(part)
@@ -136,7 +136,7 @@ class Rule:
             return self._entering(*self._least(part))
         return self._entering(part.read())
 
-    def unread(self, layout: Layout, count: int) -> Batch:
+    def unread(self, layout: RowLayout, count: int) -> Batch:
         """What enters of rows of which nothing could be read: each of them is nobody's."""
         if self.per == "rows":
             return Batch(count, [Floats(np.ones(count))])
@@ -144,7 +144,7 @@ class Rule:
         ((entering, words),) = self._entering(nothing).items()
         return Batch(0, entering.columns(words), absent=count)
 
-    def _least(self, part: Part) -> tuple[dict[Layout, Words], dict[Layout, Words]]:
+    def _least(self, part: RowsPart) -> tuple[dict[RowLayout, Words], dict[RowLayout, Words]]:
         """Rows of a large part, all that enter among them, and their numbers."""
         least = Least()
         for layout, tally in tallies(part, self.mixer):
@@ -154,27 +154,27 @@ class Rule:
         return least.taken()
 
     def _first(
-        self, rows: dict[Layout, Words], numbers: dict[Layout, Words]
-    ) -> tuple[dict[Layout, Words], dict[Layout, Words]]:
+        self, rows: dict[RowLayout, Words], numbers: dict[RowLayout, Words]
+    ) -> tuple[dict[RowLayout, Words], dict[RowLayout, Words]]:
         """Of rows with numbers those that enter if there are no others."""
-        words: dict[Layout, Words] = {}
-        theirs: dict[Layout, Words] = {}
+        words: dict[RowLayout, Words] = {}
+        theirs: dict[RowLayout, Words] = {}
         for blocks in _by_ids(rows):
             people = self._people(blocks, numbers)
             words.update(_picked(blocks, people))
             theirs.update(_picked({layout: numbers[layout] for layout in blocks}, people))
         return words, theirs
 
-    def _counted(self, part: Part) -> dict[Layout, Words]:
+    def _counted(self, part: RowsPart) -> dict[RowLayout, Words]:
         """How many rows everybody in a large part has."""
         counts = np.concatenate([tally.counts for _, tally in tallies(part, self.mixer)])
         kept = np.minimum(counts, self.most or counts)
         return dict([_packed([Floats(kept.astype(np.float64))], len(kept))])
 
     def _entering(
-        self, rows: dict[Layout, Words], numbers: dict[Layout, Words] | None = None
-    ) -> dict[Layout, Words]:
-        found: dict[Layout, list[Words]] = {}
+        self, rows: dict[RowLayout, Words], numbers: dict[RowLayout, Words] | None = None
+    ) -> dict[RowLayout, Words]:
+        found: dict[RowLayout, list[Words]] = {}
         for blocks in _by_ids(rows):
             people = self._people(blocks, numbers)
             entering = _picked(blocks, people) if self.per == "row" else self._made(blocks, people)
@@ -183,7 +183,7 @@ class Rule:
         return {layout: joined_rows(pieces) for layout, pieces in found.items()}
 
     def _people(
-        self, blocks: dict[Layout, Words], numbers: dict[Layout, Words] | None = None
+        self, blocks: dict[RowLayout, Words], numbers: dict[RowLayout, Words] | None = None
     ) -> Ordered:
         """The rows that count, person by person."""
         if not next(iter(blocks)).ids:
@@ -205,7 +205,9 @@ class Rule:
             ordered=self.per in ("mean", "sum") and any(self.coded),
         )
 
-    def _made(self, blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layout, Words]]:
+    def _made(
+        self, blocks: dict[RowLayout, Words], people: Ordered
+    ) -> Iterator[tuple[RowLayout, Words]]:
         """One record a person."""
         if self.per == "rows":
             columns = counted(people)
@@ -215,19 +217,19 @@ class Rule:
         yield _packed(columns, len(people.firsts))
 
 
-def _packed(columns: Sequence[Column], rows: int) -> tuple[Layout, Words]:
+def _packed(columns: Sequence[Column], rows: int) -> tuple[RowLayout, Words]:
     """Records of nobody in particular."""
-    layout = Layout.of(0, columns)
+    layout = RowLayout.of(0, columns)
     return layout, layout.packed(columns, np.zeros((rows, 0), np.uint64))
 
 
-def _by_ids(rows: dict[Layout, Words]) -> Iterator[dict[Layout, Words]]:
+def _by_ids(rows: dict[RowLayout, Words]) -> Iterator[dict[RowLayout, Words]]:
     """Rows by how many words their ids have: those of a person come together."""
     for ids in sorted({layout.ids for layout in rows}):
         yield {layout: words for layout, words in rows.items() if layout.ids == ids}
 
 
-def _picked(blocks: dict[Layout, Words], people: Ordered) -> Iterator[tuple[Layout, Words]]:
+def _picked(blocks: dict[RowLayout, Words], people: Ordered) -> Iterator[tuple[RowLayout, Words]]:
     """The rows that people number through, by layout."""
     start = 0
     for layout, words in blocks.items():
@@ -283,8 +285,8 @@ class PeopleHere(_People, PartitionedSource):
     def __init__(self, source: PartitionedSource, rule: Rule) -> None:
         super().__init__(source, rule)
         self._lock = threading.Lock()
-        self._parts: list[Part] | None = None
-        self._unread: dict[Layout, int] = {}
+        self._parts: list[RowsPart] | None = None
+        self._unread: dict[RowLayout, int] = {}
 
     @property
     def bytes_a_thread(self) -> int:
@@ -312,7 +314,7 @@ class PeopleHere(_People, PartitionedSource):
         """Whether all rows could be read; they are read once."""
         with self._lock:
             if self._parts is None:
-                waiting = Waiting(self._rule.mixer)
+                waiting = WaitingRows(self._rule.mixer)
                 found = self._source.fold(lambda: _Bringing(waiting))
                 if found is None:
                     return False
@@ -325,7 +327,7 @@ class PeopleHere(_People, PartitionedSource):
             return True
 
 
-def _batches(part: Part, rule: Rule) -> Iterator[Batch]:
+def _batches(part: RowsPart, rule: Rule) -> Iterator[Batch]:
     if not part.settled:
         part.settle(rule.entering(part))
     for layout, words in part.read().items():
@@ -335,7 +337,7 @@ def _batches(part: Part, rule: Rule) -> Iterator[Batch]:
 class _Bringing:
     """Has rows wait for others of the same person, for one thread."""
 
-    def __init__(self, waiting: Waiting) -> None:
+    def __init__(self, waiting: WaitingRows) -> None:
         self._waiting = waiting
         self.rows = 0
 
@@ -364,14 +366,14 @@ class _Choosing(Generic[Accumulated]):
     def __init__(self, inner: Accumulated, rule: Rule) -> None:
         self.inner = inner
         self._rule = rule
-        self._waiting: Waiting | None = None
+        self._waiting: WaitingRows | None = None
         self.rows = 0
 
     def add(self, batch: Batch) -> None:
         """Every record of the batch waits."""
         self.rows += batch.rows + batch.absent
         if self._waiting is None:
-            self._waiting = Waiting(self._rule.mixer)
+            self._waiting = WaitingRows(self._rule.mixer)
         self._waiting.add(batch)
 
     def state(self) -> Numbers:

@@ -16,7 +16,7 @@ from muhat.domains.product import Product
 from muhat.domains.reals import Reals
 from muhat.domains.schatten_ball import SchattenBall
 from muhat.domains.simplex import Simplex
-from muhat.domains.sums import Sum
+from muhat.domains.sums import MinkowskiSum
 from muhat.domains.translate import Translate
 from muhat.domains.zonotope import Zonotope
 
@@ -28,6 +28,7 @@ __all__ = [
     "Ellipsoid",
     "Image",
     "LpBall",
+    "MinkowskiSum",
     "MomentTensor",
     "Points",
     "Preimage",
@@ -35,7 +36,6 @@ __all__ = [
     "Reals",
     "SchattenBall",
     "Simplex",
-    "Sum",
     "Translate",
     "Zonotope",
     "from_dict",

@@ -1,7 +1,7 @@
 """New domains from old: sums, products, images, translations.
 
 Where the result is a body of a known kind it is that kind, with its own clipping and its closed
-forms; else a `Sum`, `Product`, `Image` or `Translate` keeps the parts.
+forms; else a `MinkowskiSum`, `Product`, `Image` or `Translate` keeps the parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from muhat.domains.norms import p_norm
 from muhat.domains.points import Points
 from muhat.domains.product import Product
 from muhat.domains.schatten_ball import SchattenBall
-from muhat.domains.sums import Sum
+from muhat.domains.sums import MinkowskiSum
 from muhat.domains.translate import Translate
 from muhat.domains.vectors import Matrix, Vector
 from muhat.domains.zonotope import Zonotope
@@ -92,7 +92,7 @@ def minkowski_sum(K: Domain, L: Domain) -> Domain:
             return SchattenBall(K.p, K.shape, K.radius + L.radius, K.center + L.center)
         case ((Zonotope() | Box()), (Zonotope() | Box())) if K.dim**2 <= LARGEST_ARRAY:
             return _sum_of_zonotopes(K, L)
-    return Sum([*_terms(K), *_terms(L)])
+    return MinkowskiSum([*_terms(K), *_terms(L)])
 
 
 def product(K: Domain, L: Domain) -> Domain:
@@ -224,7 +224,7 @@ def _moved_box(box: Box, offset: list[Fraction]) -> Box:
 
 
 def _terms(K: Domain) -> tuple[Domain, ...]:
-    return K.parts if isinstance(K, Sum) else (K,)
+    return K.parts if isinstance(K, MinkowskiSum) else (K,)
 
 
 def _factors(K: Domain) -> list[Domain]:

@@ -22,7 +22,7 @@ from muhat.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Sum(Domain):
+class MinkowskiSum(Domain):
     """K_1 + … + K_m = {x_1 + … + x_m : x_i in K_i}, made by `K + L`.
 
     A record is given by its parts x_1, …, x_m, one after the other: `preimage()`.

@@ -30,7 +30,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
-class Wish:
+class TargetedError:
     """A statistic's error may be at most `target`, in its own unit.
 
     `parts` are what the noise of each portion adds at the whole promise to its standard error, of
@@ -42,7 +42,7 @@ class Wish:
     scale: float
     parts: Mapping[int, float]
 
-    def moved(self, places: int) -> Wish:
+    def moved(self, places: int) -> TargetedError:
         """The same, of portions so many places farther on."""
         return replace(self, parts={place + places: part for place, part in self.parts.items()})
 
@@ -59,7 +59,7 @@ def best_shares(errors: Sequence[float], kind: NoiseKind) -> Floats:
     return np.asarray(portions / portions.sum())
 
 
-def needed_shares(wishes: Sequence[Wish], portions: int, kind: NoiseKind) -> Floats:
+def needed_shares(wishes: Sequence[TargetedError], portions: int, kind: NoiseKind) -> Floats:
     """The least shares that meet every wish, in units of the promise; their sum may exceed 1."""
     if not wishes:
         return np.zeros(portions)

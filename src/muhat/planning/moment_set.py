@@ -14,7 +14,7 @@ from muhat.data.units import People
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.moment_block import Axes, MomentBlock
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.planning.allocation import Wish
+from muhat.planning.allocation import TargetedError
 from muhat.planning.moments import (
     CellMoments,
     Reading,
@@ -203,7 +203,7 @@ class MomentSet:
         return math.fsum(error for each in errors for error in each) / math.fsum(self.errors)
 
     @property
-    def wishes(self) -> list[Wish]:
+    def wishes(self) -> list[TargetedError]:
         """The targets of statistics, in terms of the portions that they are read off."""
         wishes = []
         for reading in self.readings:
@@ -220,7 +220,7 @@ class MomentSet:
                     for where in beside:
                         alike = added / math.sqrt(len(beside))
                         parts[where] = math.hypot(parts.get(where, 0.0), alike)
-            wishes.append(Wish(asked.name, asked.wish, self._size(asked), parts))
+            wishes.append(TargetedError(asked.name, asked.wish, self._size(asked), parts))
         return wishes
 
     def _size(self, asked: Asked) -> float:

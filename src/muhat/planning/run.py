@@ -30,7 +30,7 @@ LONGEST_NOTE = 200
 Opened = TypeVar("Opened")
 
 
-class Asked(Protocol[Opened]):
+class Runnable(Protocol[Opened]):
     """What can be carried out: a plan, or a request that becomes one when the data are opened."""
 
     @property
@@ -44,7 +44,7 @@ class Asked(Protocol[Opened]):
         """The plan for these records, whose number is compared or counted if it is public."""
 
 
-def run(asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike) -> Release:
+def run(asked: Runnable[Any], data: Any, columns: Columns, ledger: LedgerLike) -> Release:
     """Carry a plan out: the answers of its parts, beside what was promised and paid for them."""
     plan, answers, head = carried_out(asked, data, columns, ledger)
     several = len(answers) > 1
@@ -60,7 +60,7 @@ def run(asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike) -> R
 
 
 def carried_out(
-    asked: Asked[Any], data: Any, columns: Columns, ledger: LedgerLike
+    asked: Runnable[Any], data: Any, columns: Columns, ledger: LedgerLike
 ) -> tuple[Plan, tuple[Any, ...], dict[str, Any] | None]:
     """The plan for these data, what each part of it read, and the head of the account."""
     account = as_ledger(ledger)

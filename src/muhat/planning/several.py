@@ -20,7 +20,7 @@ from muhat import _check, workloads
 from muhat.data.units import People
 from muhat.errors import Impossible, InvalidInput
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.planning.allocation import Wish, as_fractions, best_shares, needed_shares
+from muhat.planning.allocation import TargetedError, as_fractions, best_shares, needed_shares
 from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank_noise
 from muhat.planning.linear_answers import LinearAnswers
 from muhat.planning.mechanism import Mechanism
@@ -188,14 +188,14 @@ class SetOfStatistics:
         return [*first, *(other.error for other in self.others)]
 
     @property
-    def wishes(self) -> list[Wish]:
+    def wishes(self) -> list[TargetedError]:
         """The targets, in terms of the portions that each statistic is read off."""
         found, start = [], 0
         for each in self.moments:
             found += [wish.moved(start) for wish in each.wishes]
             start += len(each.errors)
         return found + [
-            Wish(other.asked.name, other.asked.wish, 1.0, {place: other.own})
+            TargetedError(other.asked.name, other.asked.wish, 1.0, {place: other.own})
             for place, other in enumerate(self.others, start)
             if other.asked.wish is not None
         ]

@@ -53,7 +53,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Panel:
+class AnswerPanel:
     """Numbers of one unit; `total` counts those that are not among its marks, too.
 
     `facet` is what sets it apart from other panels of the statistic; empty if it is the only one.
@@ -119,7 +119,7 @@ class Panel:
         return max(high - low, typical)
 
 
-def panels_of(name: str, answer: Answer, most: int = MOST_MARKS) -> list[Panel]:
+def panels_of(name: str, answer: Answer, most: int = MOST_MARKS) -> list[AnswerPanel]:
     """The panels of one answer, of a name."""
     table = answer.table()
     words = list(table)[: list(table).index("value")]
@@ -130,7 +130,7 @@ def panels_of(name: str, answer: Answer, most: int = MOST_MARKS) -> list[Panel]:
         rows = np.flatnonzero(facet_of == place)
         labels = [word for word in words if word not in apart]
         marks = tuple(_mark(table, labels, row, facet or name) for row in rows[:most].tolist())
-        panels.append(Panel(name, facet if len(facets) > 1 else "", marks, bars, len(rows)))
+        panels.append(AnswerPanel(name, facet if len(facets) > 1 else "", marks, bars, len(rows)))
     return panels
 
 

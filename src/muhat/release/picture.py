@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from muhat._text import printable
 from muhat.errors import InvalidInput
-from muhat.release.panels import TOO_FEW, Mark, Panel, tick_words
+from muhat.release.panels import TOO_FEW, AnswerPanel, Mark, tick_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,7 @@ ROW, FRAME, WIDTH = 0.24, 1.05, 5.6
 """Inches: of a mark, around all marks of a panel, and of a panel."""
 
 
-def release_figure(panels: Sequence[Panel], title: str) -> Figure:
+def release_figure(panels: Sequence[AnswerPanel], title: str) -> Figure:
     """Small multiples in two columns, or one panel; what is left out is said below."""
     shown = panels[:MOST_PANELS]
     wide = 1 if len(shown) == 1 else 2
@@ -85,7 +85,7 @@ def plain_numbers(axis: Any) -> None:
     axis.set_major_formatter(Plain())
 
 
-def _draw(axes: Any, panel: Panel, titled: bool) -> None:
+def _draw(axes: Any, panel: AnswerPanel, titled: bool) -> None:
     low, high = panel.limits()
     axes.set_xlim(low, high)
     count = len(panel.marks)
@@ -134,7 +134,7 @@ def _draw_mark(axes: Any, mark: Mark, place: int, bars: bool, limits: tuple[floa
     )
 
 
-def _legend(figure: Any, panels: Sequence[Panel]) -> None:
+def _legend(figure: Any, panels: Sequence[AnswerPanel]) -> None:
     from matplotlib.lines import Line2D
 
     noise = any(panel.has_noise for panel in panels)

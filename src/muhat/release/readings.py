@@ -26,7 +26,7 @@ Ends = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class ReadLine:
     """One number of every group: shift + unit·θ, or shift + unit·√θ if it is `rooted`.
 
     `limits` hold every θ that can be; the value is moved there, unless it is to be `unbiased`.
@@ -88,14 +88,14 @@ class Line:
         return np.asarray(self.shift + self.unit * theta)
 
 
-def count_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def count_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """The number of records."""
     number = Form.of(moments, COUNT)
     quotient = Quotient.of(moments, number, _one(moments))
-    return (Line(quotient, (0.0, math.inf), None, unbiased=True),)
+    return (ReadLine(quotient, (0.0, math.inf), None, unbiased=True),)
 
 
-def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """Σx = centre·N + half-width·Σu; of a population only if the number of records is exact."""
     (column,) = columns
     center, half = moments.centers[column], moments.half_widths[column]
@@ -104,15 +104,15 @@ def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]
     exact = moments.tables[COUNT].error == 0
     draw = _mean_sampling(moments, column, half) if exact else None
     sure = _guaranteed(moments, column, half)
-    return (Line(quotient, (-math.inf, math.inf), draw, guaranteed=sure),)
+    return (ReadLine(quotient, (-math.inf, math.inf), draw, guaranteed=sure),)
 
 
-def mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """Σu/N."""
     (column,) = columns
     quotient = Quotient.of(moments, Form.of(moments, (column,)), Form.of(moments, COUNT))
     return (
-        Line(
+        ReadLine(
             quotient,
             (-1.0, 1.0),
             _mean_sampling(moments, column, 1.0),
@@ -123,7 +123,7 @@ def mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...
     )
 
 
-def weighted_mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def weighted_mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """Σw·u/Σw of a column and its weights, which are not negative.
 
     Pairs (w, u) are drawn independently: Σw(u − τ) has a variance of at most N·E[w²(u − τ)²], and
@@ -143,10 +143,10 @@ def weighted_mean_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[
         return z**2 * (center + half) * np.maximum(quotient.bottom, 0.0) * room
 
     shift, unit = moments.centers[column], moments.half_widths[column]
-    return (Line(quotient, (-1.0, 1.0), draw, shift=shift, unit=unit),)
+    return (ReadLine(quotient, (-1.0, 1.0), draw, shift=shift, unit=unit),)
 
 
-def weighted_sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def weighted_sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """Σw·x of a column and its weights, a sum of four tables."""
     column, weight = columns
     center, half = moments.centers[column], moments.half_widths[column]
@@ -158,10 +158,10 @@ def weighted_sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[L
         + Form.of(moments, product(column, weight)) * (width * half)
     )
     quotient = Quotient.of(moments, total, _one(moments))
-    return (Line(quotient, (-math.inf, math.inf), None),)
+    return (ReadLine(quotient, (-math.inf, math.inf), None),)
 
 
-def variance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def variance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """S² = (N·Σu² − (Σu)²)/(N·(N − 1)).
 
     In a population of variance θ it varies by (m₄ − θ²)/N, m₄ ≤ (1 + |m|)²·θ, and a term of N⁻².
@@ -176,17 +176,17 @@ def variance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line,
         varies = varies + 2 * size**2 / (number * (number - 1))
         return np.asarray((z * quotient.bottom) ** 2 * varies)
 
-    return (Line(quotient, (0.0, 2.0), draw, unit=moments.half_widths[column] ** 2),)
+    return (ReadLine(quotient, (0.0, 2.0), draw, unit=moments.half_widths[column] ** 2),)
 
 
-def deviation_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def deviation_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """The root of the variance."""
     (line,) = variance_lines(moments, columns)
     unit = moments.half_widths[columns[0]]
-    return (Line(line.quotient, line.limits, line.sampling, unit=unit, rooted=True),)
+    return (ReadLine(line.quotient, line.limits, line.sampling, unit=unit, rooted=True),)
 
 
-def covariance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def covariance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """(N·Σuv − Σu·Σv)/(N·(N − 1)) of every pair of columns.
 
     In a population it varies by at most the square of one column's reach times the variance of
@@ -195,7 +195,7 @@ def covariance_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Lin
     return tuple(_covariance(moments, *pair) for pair in combinations(columns, 2))
 
 
-def _covariance(moments: NoisyMoments, first: str, second: str) -> Line:
+def _covariance(moments: NoisyMoments, first: str, second: str) -> ReadLine:
     quotient = Quotient.of(moments, scatter(moments, first, second), _pairs(moments))
     number = _at_least_two(moments)
     ones, others = (moments.of_column(column).variance() for column in (first, second))
@@ -209,15 +209,15 @@ def _covariance(moments: NoisyMoments, first: str, second: str) -> Line:
         return np.asarray((z * quotient.bottom) ** 2 * varies)
 
     unit = moments.half_widths[first] * moments.half_widths[second]
-    return Line(quotient, (-2.0, 2.0), draw, f"{first}, {second}", unit=unit)
+    return ReadLine(quotient, (-2.0, 2.0), draw, f"{first}, {second}", unit=unit)
 
 
-def correlation_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def correlation_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """The covariance over the root of the product of the variances, of every pair of columns."""
     return tuple(_correlation(moments, *pair) for pair in combinations(columns, 2))
 
 
-def _correlation(moments: NoisyMoments, first: str, second: str) -> Line:
+def _correlation(moments: NoisyMoments, first: str, second: str) -> ReadLine:
     top = scatter(moments, first, second)
     forms = [scatter(moments, column, column) for column in (first, second)]
     least = [least_scatter(moments, [column]) for column in (first, second)]
@@ -250,7 +250,7 @@ def _correlation(moments: NoisyMoments, first: str, second: str) -> Line:
         drawn = np.tanh(np.arctanh(inside) + side * z / np.sqrt(number - 3))
         return np.asarray(((drawn - inside) * quotient.bottom) ** 2)
 
-    return Line(quotient, (-1.0, 1.0), draw, f"{first}, {second}")
+    return ReadLine(quotient, (-1.0, 1.0), draw, f"{first}, {second}")
 
 
 def product(first: str, second: str) -> Term:

@@ -22,12 +22,12 @@ from muhat._arrays import Floats
 from muhat.release.moments import COUNT, NoisyMoments
 from muhat.release.population import DEVIATIONS
 from muhat.release.quotients import Form, Quotient
-from muhat.release.readings import Line, least_scatter, product, scatter
+from muhat.release.readings import ReadLine, least_scatter, product, scatter
 
 INTERCEPT = "intercept"
 
 
-def regression_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Line, ...]:
+def regression_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:
     """The intercept, and a slope for every explaining column; the first column is explained."""
     explained, *explaining = columns
     if len(explaining) == 1:
@@ -35,7 +35,7 @@ def regression_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[Lin
     return _Normal(moments, explained, tuple(explaining)).lines()
 
 
-def _one_slope(moments: NoisyMoments, explained: str, by: str) -> tuple[Line, Line]:
+def _one_slope(moments: NoisyMoments, explained: str, by: str) -> tuple[ReadLine, ReadLine]:
     """y = a + b·x: both are quotients by the scatter of x."""
     number = np.maximum(moments.count, 2.0)
     bottom, top = scatter(moments, by, by), scatter(moments, by, explained)
@@ -71,8 +71,8 @@ def _one_slope(moments: NoisyMoments, explained: str, by: str) -> tuple[Line, Li
     in_y, shift = moments.half_widths[explained], moments.centers[explained]
     everywhere = (-math.inf, math.inf)
     return (
-        Line(intercept, everywhere, draw_intercept, INTERCEPT, shift=shift, unit=in_y),
-        Line(slope, everywhere, draw_slope, by, unit=in_y / half),
+        ReadLine(intercept, everywhere, draw_intercept, INTERCEPT, shift=shift, unit=in_y),
+        ReadLine(slope, everywhere, draw_slope, by, unit=in_y / half),
     )
 
 
@@ -174,7 +174,7 @@ class _Normal:
         most = self._number * self.moments.of_column(self.explained).variance()
         return np.asarray(np.clip(left, 0.0, most) / (self._number - self._size))
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ReadLine, ...]:
         """A line a coefficient, in the units of the columns."""
         moments, (matrix, right, _), inverse = self.moments, self._parts, self._inverse
         halves = np.array([moments.half_widths[name] for name in self.explaining])
@@ -198,7 +198,7 @@ class _Normal:
 
     def _line(
         self, name: str, value: Floats, weights: Floats, varies: Floats, shift: float
-    ) -> Line:
+    ) -> ReadLine:
         quotient = Quotient(
             self.moments,
             value,
@@ -209,4 +209,4 @@ class _Normal:
             self._centered[1],
         )
         everywhere = (-math.inf, math.inf)
-        return Line(quotient, everywhere, lambda theta, z: z**2 * varies, name, shift=shift)
+        return ReadLine(quotient, everywhere, lambda theta, z: z**2 * varies, name, shift=shift)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from muhat._text import escaped_html
-from muhat.release.panels import TOO_FEW, Mark, Panel, tick_words, ticks_between
+from muhat.release.panels import TOO_FEW, AnswerPanel, Mark, tick_words, ticks_between
 
 MIDDLE = 'y1="50%" y2="50%"'
 
@@ -24,7 +24,7 @@ KEYS = {
 """What the legend shows."""
 
 
-def charts(panels: Sequence[Panel]) -> str:
+def charts(panels: Sequence[AnswerPanel]) -> str:
     """All panels of a statistic, and what is drawn in them."""
     drawn = [
         True,
@@ -41,7 +41,7 @@ def charts(panels: Sequence[Panel]) -> str:
     return f"<figure>{pictures}<figcaption>{legend}</figcaption></figure>"
 
 
-def _chart(panel: Panel) -> str:
+def _chart(panel: AnswerPanel) -> str:
     """Its title, a strip a mark, the axis."""
     low, high = panel.limits()
     ticks = ticks_between(low, high)
@@ -80,7 +80,7 @@ def _anchor(part: float) -> str:
     return ' class="first"' if part < 0.04 else ""
 
 
-def _shapes(mark: Mark, panel: Panel, limits: tuple[float, float]) -> str:
+def _shapes(mark: Mark, panel: AnswerPanel, limits: tuple[float, float]) -> str:
     low, high = limits
     if not mark.told:
         return f'<text class="few" x="4" y="50%">{TOO_FEW}</text>'

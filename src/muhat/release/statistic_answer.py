@@ -21,7 +21,7 @@ from muhat.release.answer import CONFIDENCE, Answer, read_common
 from muhat.release.display import MOST_ROWS
 from muhat.release.moments import COUNT, NoisyMoments, Term
 from muhat.release.query_table import COLUMNS, unlike
-from muhat.release.readings import Line
+from muhat.release.readings import ReadLine
 from muhat.release.regression import regression_lines
 from muhat.release.statistic_display import statistic_notes, statistic_rows
 
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
     `second` degree it needs the squares and products of its columns, too.
     """
 
-    lines: Callable[[NoisyMoments, Sequence[str]], tuple[Line, ...]]
+    lines: Callable[[NoisyMoments, Sequence[str]], tuple[ReadLine, ...]]
     least: int
     most: int | None
     fewest: int | None
@@ -117,7 +117,7 @@ class StatisticAnswer(Answer):
         return tuple(all_of(*self.labels))
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[ReadLine, ...]:
         """One for every number of a group."""
         return KINDS[self.kind].lines(self.moments, self.columns)
 

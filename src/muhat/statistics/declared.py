@@ -103,7 +103,7 @@ class Bins(Plain, keys=(Key("edges", infinite=True),)):
 
 
 @dataclass(frozen=True, repr=False)
-class Learnt:
+class LearntCategories:
     """A column of categories that nobody knows: those that occur are found privately."""
 
     words: ClassVar[str] = "categories to learn"
@@ -120,7 +120,7 @@ class Learnt:
         return LEARN
 
 
-Declared = Bounds | Labels | Bins | Learnt
+Declared = Bounds | Labels | Bins | LearntCategories
 """What a schema knows of a column."""
 
 
@@ -133,7 +133,7 @@ def declared(name: str, given: object) -> Declared:
     if isinstance(given, list | range):
         return Labels(tuple(_cells(name, list(given)).values))
     if isinstance(given, str) and given == LEARN:
-        return Learnt()
+        return LearntCategories()
     got, hint = type(given).__name__, ""
     if isinstance(given, str):
         got, hint = f"{given!r:.60}", _check.did_you_mean(given, [LEARN]).strip()

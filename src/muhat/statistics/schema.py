@@ -19,7 +19,7 @@ from muhat.statistics.declared import (
     Bins,
     Bounds,
     Declared,
-    Learnt,
+    LearntCategories,
     Number,
     bins_between,
     categories,
@@ -120,7 +120,7 @@ class Schema(Plain):
                 f"column {name!r:.60} is declared by bounds, and has no groups: to group by it, "
                 f"declare bins, {bins_between(found)}, or list its values."
             )
-        if isinstance(found, Learnt):
+        if isinstance(found, LearntCategories):
             raise InvalidInput(
                 f"the categories of column {name!r:.60} are learnt; nobody knows them yet."
             )
@@ -128,7 +128,7 @@ class Schema(Plain):
 
     def is_learnt(self, name: str) -> bool:
         """Whether a column's categories are learnt privately."""
-        return isinstance(self.column(name), Learnt)
+        return isinstance(self.column(name), LearntCategories)
 
     def is_complete(self, name: str) -> bool:
         """Whether nothing is missing in a column, as a public fact."""
@@ -264,7 +264,9 @@ def _most_rows(given: Any) -> int | Literal["learn"] | None:
 def _complete(given: object, columns: Mapping[str, Declared]) -> tuple[str, ...]:
     """The columns of which it is said, in the order of the schema."""
     if given is True:
-        return tuple(name for name, each in columns.items() if not isinstance(each, Learnt))
+        return tuple(
+            name for name, each in columns.items() if not isinstance(each, LearntCategories)
+        )
     if given is False:
         return ()
     names = [given] if isinstance(given, str) else given
@@ -280,7 +282,7 @@ def _complete(given: object, columns: Mapping[str, Declared]) -> tuple[str, ...]
                 value=f"{name!r:.60}",
                 hint=_check.did_you_mean(str(name), columns).strip(),
             )
-        if isinstance(columns[name], Learnt):
+        if isinstance(columns[name], LearntCategories):
             raise InvalidInput(
                 f"must not name {name!r:.60}, whose categories are learnt: records of values that "
                 "are not found are left out",

@@ -88,7 +88,7 @@ class LogNormal:
         return np.diff(ndtr(np.log(edges / self.median) / self.spread))
 
 
-class People:
+class DrawnPeople:
     """The records of a file, treated as everybody there is.
 
     `draw` takes different people. `draw_independent` puts them back, for files that are small.
@@ -101,10 +101,10 @@ class People:
         self.median = float(np.median(self.values))
         self.spread = float(self.values.std())
 
-    def symmetric(self) -> People:
+    def symmetric(self) -> DrawnPeople:
         """Everybody, and everybody mirrored at the mean."""
         both = np.concatenate([self.values, 2 * self.mean - self.values])
-        return People(f"{self.name}, mirrored", both)
+        return DrawnPeople(f"{self.name}, mirrored", both)
 
     @property
     def skewness(self) -> float:
@@ -140,26 +140,26 @@ class People:
         return np.asarray(np.histogram(self.values, edges)[0] / len(self.values))
 
 
-def wages(seed: int) -> People:
+def wages(seed: int) -> DrawnPeople:
     """Yearly incomes in the General Social Survey (dollars of 1986), or a log-normal stand-in."""
     values = _from_package("stevedata", "gss_wages", "realrinc")
     if values is not None:
-        return People("wages (General Social Survey)", values)
+        return DrawnPeople("wages (General Social Survey)", values)
     made = 16_500 * np.exp(default_rng(seed).standard_normal(37_887))
-    return People(f"log-normal {STAND_IN} for wages", made)
+    return DrawnPeople(f"log-normal {STAND_IN} for wages", made)
 
 
-def heights(seed: int) -> tuple[People, People]:
+def heights(seed: int) -> tuple[DrawnPeople, DrawnPeople]:
     """Inches, of grown-up sons and daughters whom Galton measured, or normal stand-ins."""
     sons = _from_package("mosaicData", "Galton", "height", only=("sex", "M"))
     daughters = _from_package("mosaicData", "Galton", "height", only=("sex", "F"))
     if sons is not None and daughters is not None:
-        return People("sons (Galton)", sons), People("daughters (Galton)", daughters)
+        return DrawnPeople("sons (Galton)", sons), DrawnPeople("daughters (Galton)", daughters)
     # So that their means are a quarter of a standard deviation from the middles of the bins.
     sons, daughters = default_rng(seed).standard_normal((2, 25_000))
     return (
-        People(f"normal {STAND_IN} for sons", 68.0 + 1.9 * sons),
-        People(f"normal {STAND_IN} for daughters", 63.2 + 1.9 * daughters),
+        DrawnPeople(f"normal {STAND_IN} for sons", 68.0 + 1.9 * sons),
+        DrawnPeople(f"normal {STAND_IN} for daughters", 63.2 + 1.9 * daughters),
     )
 
 

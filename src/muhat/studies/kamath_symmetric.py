@@ -21,7 +21,7 @@ from muhat.data import open_source
 from muhat.mechanisms.learning.symmetric import run_alone
 from muhat.mechanisms.learning.symmetric_column import SymmetricMean
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
-from muhat.studies.kamath_populations import People, heights
+from muhat.studies.kamath_populations import DrawnPeople, heights
 from muhat.studies.kamath_symmetric_shown import OFFSET, panels, verdict
 from muhat.studies.study import Progress, Row, Settings, Study, tracked
 
@@ -138,7 +138,7 @@ def _normal(kind: str, name: str, mu: float, settings: Settings) -> Row:
     }
 
 
-def _heights(people: People, name: str, clip: float, settings: Settings) -> list[Row]:
+def _heights(people: DrawnPeople, name: str, clip: float, settings: Settings) -> list[Row]:
     """The bias in inches, what the two commonest intervals lead to, and a histogram of values."""
     n, trials = settings["n"], settings["height_trials"]
     mean = narrow(name, people.spread, clip, settings)
