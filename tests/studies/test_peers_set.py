@@ -138,3 +138,13 @@ def test_what_is_no_interpreter_is_refused_in_words(monkeypatch):
     monkeypatch.setattr(peers_asked, "installed", lambda library: False)
     with pytest.raises(InvalidInput, match="MUHAT_PEERS names '/nowhere/python'"):
         peers_set._asked("pipeline-dp", {})
+
+
+def test_a_smaller_error_that_is_not_told_apart_is_said(monkeypatch):
+    rows = [dict(row) for row in rows_with(monkeypatch, opendp=pretended(1e3, 1e5))]
+    for row in where(rows, library="opendp", promise="zCDP"):
+        (mine,) = where(rows, library="muhat", promise="zCDP", apart=row["apart"])
+        row["relative"] = 0.97 * mine["relative"]
+    verdict = peers_set.verdict(rows)
+    assert verdict.reproduced == "in part"
+    assert "told apart or not, for OpenDP (0.5-zCDP, rows anywhere)" in verdict.paragraph

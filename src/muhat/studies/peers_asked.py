@@ -21,6 +21,7 @@ import logging
 import os
 import statistics
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -185,6 +186,7 @@ def _spark() -> Any:
         "spark.log.level": "ERROR",
         "spark.default.parallelism": "2",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "spark-warehouse"),
     }
     builder = importlib.import_module("pyspark.sql").SparkSession.builder.master("local[2]")
     for name, value in settings.items():

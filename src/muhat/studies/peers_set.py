@@ -236,7 +236,7 @@ def _points(axes: Any, rows: Rows, column: str, label: str) -> None:
         ]
         if spots:
             axes.plot(*zip(*spots, strict=True), MARKERS[look], color=COLOURS[look], label=name)
-    names = [_task(task).replace(", rows", "\nrows").replace(", one", "\none") for task in tasks]
+    names = [task_of(task).replace(", rows", "\nrows").replace(", one", "\none") for task in tasks]
     axes.set_yticks(range(len(tasks)), names, fontsize="small")
     axes.set_ylim(len(tasks) - 0.5, -0.5)
     axes.set_xscale("log")
@@ -250,7 +250,7 @@ def verdict(rows: Rows) -> Verdict:
     compared = list(_compared(rows))
     missing = _missing(rows)
     if not compared:
-        own = "; ".join(f"{_task(row)}: {_number(row, 'relative')}" for row in _mine(rows))
+        own = "; ".join(f"{task_of(row)}: {_number(row, 'relative')}" for row in _mine(rows))
         alone = f"muhat's relative errors for counts and means by group alone: {own}."
         return Verdict("not tested", f"{alone} Nothing is compared.{missing}")
     lost = [pair for pair in compared if _worse(*pair, "relative")]
@@ -261,7 +261,8 @@ def verdict(rows: Rows) -> Verdict:
         if _worse(mine, peer, f"{name}_relative")
     ]
     absent = {row["library"] for row in rows if row["missing"] == "not installed"}
-    answer = "no" if lost else "in part" if absent or single else "yes"
+    less = [pair for pair in compared if pair[1]["relative"] < pair[0]["relative"]]
+    answer = "no" if lost else "in part" if absent or single or less else "yes"
     first = _mine(rows)[0]
     return Verdict(
         answer,
@@ -269,7 +270,7 @@ def verdict(rows: Rows) -> Verdict:
         f"{first['n']:,} rows, at most {ROWS} of each, all hidden together. Relative errors of "
         f"both (root mean square over groups and {first['trials']} releases): "
         f"{'; '.join(_line(mine, rows) for mine in _mine(rows))}. "
-        f"{_told(lost, single)} {_times(compared)}{missing}",
+        f"{_told(lost, single)}{_less(less)} {_ratios(compared)} {_times(compared)}{_fairly(compared)}{missing}",
     )
 
 
@@ -294,7 +295,8 @@ def _worse(mine: Mapping[str, Any], peer: Mapping[str, Any], column: str) -> boo
     return bool(mine[column] - peer[column] > FARTHEST * noise)
 
 
-def _task(row: Mapping[str, Any]) -> str:
+def task_of(row: Mapping[str, Any]) -> str:
+    """The promise, and where a person's rows may be."""
     return f"{row['privacy']}, {'one row a region' if row['apart'] else 'rows anywhere'}"
 
 
@@ -304,7 +306,7 @@ def _number(row: Mapping[str, Any], column: str) -> str:
 
 def _line(mine: Mapping[str, Any], rows: Rows) -> str:
     told = [row for row in _same_task(rows, mine) if row["relative"] is not None]
-    return f"{_task(mine)}: " + ", ".join(
+    return f"{task_of(mine)}: " + ", ".join(
         f"{NAMES[row['library']]} {_number(row, 'relative')}" for row in told
     )
 
@@ -315,12 +317,12 @@ def _told(
 ) -> str:
     """Where a peer errs visibly less, in both together or in one of them."""
     if lost:
-        where_lost = "; ".join(f"{NAMES[peer['library']]} ({_task(mine)})" for mine, peer in lost)
+        where_lost = "; ".join(f"{NAMES[peer['library']]} ({task_of(mine)})" for mine, peer in lost)
         return f"Both together a peer has with less error: {where_lost}."
     if not single:
         return "No peer has visibly less error, in both together or in either."
     details = "; ".join(
-        f"{NAMES[peer['library']]}'s {name}s ({_task(mine)}) "
+        f"{NAMES[peer['library']]}'s {name}s ({task_of(mine)}) "
         f"{_number(peer, f'{name}_relative')} to {_number(mine, f'{name}_relative')}"
         for mine, peer, name in single
     )
@@ -331,6 +333,23 @@ def _told(
     )
 
 
+def _less(less: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
+    """Where a peer's measured error is smaller, told apart or not."""
+    if not less:
+        return ""
+    named = "; ".join(f"{NAMES[peer['library']]} ({task_of(mine)})" for mine, peer in less)
+    return f" Measured errors of both are smaller, told apart or not, for {named}."
+
+
+def _ratios(compared: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
+    """How many times muhat's errors the peers' are, told apart or not."""
+    told = []
+    for name in ERRORS:
+        ratios = [peer[f"{name}_error"] / mine[f"{name}_error"] for mine, peer in compared]
+        told.append(f"{name}s between {min(ratios):.2f} and {max(ratios):.2f}")
+    return f"Peers' errors are so many times muhat's: of {', of '.join(told)}."
+
+
 def _times(compared: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
     ratios: dict[str, list[float]] = {}
     for mine, peer in compared:
@@ -339,6 +358,17 @@ def _times(compared: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> s
         f"{NAMES[library]} {min(each):.3g} to {max(each):.3g}" for library, each in ratios.items()
     )
     return f"The CPU time of a release, planning included, is of muhat's, in times: {told}."
+
+
+def _fairly(compared: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> str:
+    """What stands in OpenDP's way where rows lie apart."""
+    if not any(peer["library"] == "opendp" and peer["apart"] for _, peer in compared):
+        return ""
+    return (
+        f" For one row a region OpenDP is asked for {ROWS + 1} groups of a person and pays for "
+        f"them, since 0.16.0 keeps one fewer than it is asked for: its noise is "
+        f"{math.sqrt((ROWS + 1) / ROWS):.2f} times what {ROWS} groups need."
+    )
 
 
 def _missing(rows: Rows) -> str:
