@@ -270,7 +270,8 @@ def verdict(rows: Rows) -> Verdict:
         f"{first['n']:,} rows, at most {ROWS} of each, all hidden together. Relative errors of "
         f"both (root mean square over groups and {first['trials']} releases): "
         f"{'; '.join(_line(mine, rows) for mine in _mine(rows))}. "
-        f"{_told(lost, single)}{_less(less)} {_ratios(compared)} {_times(compared)}{_fairly(compared)}{missing}",
+        f"{_told(lost, single)}{_less(less)} {_ratios(compared)} "
+        f"{_times(compared)}{_fairly(compared)}{missing}",
     )
 
 
