@@ -29,7 +29,7 @@ from muhat.noise.laws import independent_law
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.plan import Plan
 from muhat.planning.planned import PlannedStatistic
-from muhat.planning.several import SetOfStatistics
+from muhat.planning.statistic_set import SetOfStatistics
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy, adding_up
 from muhat.release.answer import Answer

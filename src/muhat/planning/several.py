@@ -8,43 +8,19 @@ a group would have if all had the same.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from muhat import _check, workloads
-from muhat.data.units import People
-from muhat.errors import Impossible, InvalidInput
-from muhat.noise.kinds import NoiseKind, Strength
-from muhat.planning.allocation import TargetedError, as_fractions, best_shares, needed_shares
-from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank_noise
-from muhat.planning.linear_answers import LinearAnswers
-from muhat.planning.mechanism import Mechanism
-from muhat.planning.moment_set import MomentSet
-from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.planning.plan import Part, Plan
-from muhat.planning.quantile_search import QuantileSearch
-from muhat.planning.queries import linear_answers
+from muhat import _check
+from muhat.errors import InvalidInput
+from muhat.planning.learnt import learnt_columns, learnt_first
+from muhat.planning.plan import Plan
+from muhat.planning.statistic_set import SetOfStatistics
 from muhat.planning.terms import COUNTED, Counted, Terms
-from muhat.privacy import Neighbors, Privacy, adding_up, check_promise
-from muhat.release.query_table import Attributes
-from muhat.statistics.asked import Asked, Mean, Quantile, Queries, checked_set
+from muhat.privacy import Neighbors, Privacy, check_promise
+from muhat.statistics.asked import Asked, Mean, checked_set
 from muhat.statistics.declared import LEARN
-from muhat.statistics.queries import LinearQueries
 from muhat.statistics.schema import Schema
-
-TOLERANCE = 1e-6
-"""How near to the best strategies of queries are."""
-
-CONFIDENCE = 0.95
-"""That of rank errors which are wished for."""
-
-ROOM = 1e-9
-"""What targets may take of a promise beyond the whole, by rounding."""
 
 
 def plan(
@@ -71,8 +47,6 @@ def plan(
     >>> plan["mean salary by region"].standard_error_at(n=10_000) < 50
     True
     """
-    from muhat.planning.learnt import learnt_columns, learnt_first
-
     asked = checked_set(statistics, schema)
     if schema.max_rows == LEARN or learnt_columns(asked, schema):
         return learnt_first(asked, schema, _terms(schema, privacy, n, neighbors))
@@ -124,177 +98,3 @@ def _terms(
     """The terms of a schema; rows that are learnt are one until they are."""
     rows = 1 if isinstance(schema.max_rows, str) else schema.max_rows or 1
     return Terms.checked(privacy, n, neighbors=neighbors, contributions=rows, unit=schema.unit)
-
-
-@dataclass(frozen=True)
-class Apart:
-    """A statistic with noise of its own: how it is made, and its errors at the whole promise.
-
-    `error` is weighted and relative, `own` in the unit of its target.
-    """
-
-    asked: Asked
-    make: Callable[[Terms], Mechanism]
-    error: float
-    own: float
-
-
-@dataclass(frozen=True, eq=False)
-class SetOfStatistics:
-    """What is asked of a table, until shares of the promise are chosen.
-
-    `terms` are those of the whole promise, `shared` those of one that implies it and adds up.
-    """
-
-    terms: Terms
-    shared: Terms
-    kind: NoiseKind
-    moments: tuple[MomentSet, ...]
-    others: tuple[Apart, ...]
-
-    @classmethod
-    def of(cls, asked: Sequence[Asked], schema: Schema, terms: Terms) -> SetOfStatistics:
-        """With noise of the kind that has the least error, of those that may keep the promise."""
-        kinds = kinds_of_noise(terms.privacy, dim=1)
-        return min((cls.with_noise(kind, asked, schema, terms) for kind in kinds), key=_merit)
-
-    @classmethod
-    def with_noise(
-        cls,
-        kind: NoiseKind,
-        asked: Sequence[Asked],
-        schema: Schema,
-        terms: Terms,
-        learnt: Collection[str] = (),
-    ) -> SetOfStatistics:
-        """Sort the statistics by how they are answered; some columns' groups may be `learnt`."""
-        promise = adding_up(terms.privacy, pure=kind is NoiseKind.PURE)
-        shared = replace(terms, privacy=promise)
-        others = [_apart(each, schema, shared) for each in asked if not each.terms()]
-        linear: dict[People | None, list[Asked]] = {}
-        for each in asked:
-            if each.terms():
-                linear.setdefault(_people(each, schema, terms), []).append(each)
-        moments = [
-            MomentSet.of(own, schema, shared, kind, people, learnt)
-            for people, own in linear.items()
-        ]
-        return cls(terms, shared, kind, tuple(moments), tuple(others))
-
-    @property
-    def errors(self) -> list[float]:
-        """The weighted error of every portion of noise, if it had all of the promise."""
-        first = [error for each in self.moments for error in each.errors]
-        return [*first, *(other.error for other in self.others)]
-
-    @property
-    def wishes(self) -> list[TargetedError]:
-        """The targets, in terms of the portions that each statistic is read off."""
-        found, start = [], 0
-        for each in self.moments:
-            found += [wish.moved(start) for wish in each.wishes]
-            start += len(each.errors)
-        return found + [
-            TargetedError(other.asked.name, other.asked.wish, 1.0, {place: other.own})
-            for place, other in enumerate(self.others, start)
-            if other.asked.wish is not None
-        ]
-
-    def needed(self) -> float:
-        """What the targets take of the promise at the least; 1 is all of it."""
-        return float(needed_shares(self.wishes, len(self.errors), self.kind).sum())
-
-    def shares(self) -> list[Fraction]:
-        """The best shares; what the targets need comes first."""
-        needed = needed_shares(self.wishes, len(self.errors), self.kind)
-        total = float(needed.sum())
-        if total > 1 + ROOM:
-            raise Impossible(self._refused(needed / total))
-        rest = best_shares(self.errors, self.kind)
-        return as_fractions((needed + max(0.0, 1 - total) * rest).tolist())
-
-    def plan(self, shares: Sequence[Fraction] | None = None) -> Plan:
-        """The plan with these shares, the best ones if none are given."""
-        parts = self._parts(self.shares() if shares is None else shares)
-        return Plan(self.terms, tuple(parts), self.shared.privacy)
-
-    def _parts(self, shares: Sequence[Fraction]) -> list[Part]:
-        parts, start = [], 0
-        alone = len(self.moments) + len(self.others) == 1
-        for each in self.moments:
-            own = shares[start : start + len(each.errors)]
-            share = Fraction(1) if alone else sum(own, Fraction(0))
-            terms, within = self.shared.part(share), [one / (share or 1) for one in own]
-            mechanism: Mechanism = each.mechanism(terms, within)
-            parts.append(Part("sums by groups", mechanism, share))
-            start += len(own)
-        for other, share in zip(self.others, shares[start:], strict=True):
-            mechanism = other.make(self.shared.part(share))
-            parts.append(Part(other.asked.name, mechanism, share))
-        return parts
-
-    def _refused(self, shares: np.ndarray) -> str:
-        """What the targets would need, and the least errors in their proportions."""
-        reached = [(wish, wish.error(shares, self.kind)) for wish in self.wishes]
-        least = ", ".join(f"{wish.name}: {error / wish.scale:.4g}" for wish, error in reached)
-        return (
-            f"the targets need {self.needed():.3g} times what {self.terms.privacy.describe()} "
-            f"allows. The least errors in their proportions are {least}. Ask for larger errors or "
-            "for a weaker promise; mh.privacy_for(statistics=…) says which is enough."
-        )
-
-
-def _merit(one: SetOfStatistics) -> tuple[float, float]:
-    """What the targets take, if it is too much, and the weighted error with all of the promise."""
-    shares = best_shares(one.errors, one.kind)
-    both = zip(one.errors, shares.tolist(), strict=True)
-    error = math.hypot(*(each / one.kind.strength_of(share) for each, share in both if each))
-    return max(1.0, one.needed()), error
-
-
-def _people(asked: Asked, schema: Schema, terms: Terms) -> People | None:
-    """Whose rows a statistic is of: those that enter, or one record a person made of them."""
-    if schema.unit is None:
-        return None
-    each = () if schema.one_row_per is None else (schema.one_row_per,)
-    if getattr(asked, "per", None) != "unit":
-        return People(schema.unit, terms.contributions, each)
-    return People(schema.unit, terms.contributions, each, "sum" if asked.kind == "sum" else "mean")
-
-
-def _apart(asked: Asked, schema: Schema, terms: Terms) -> Apart:
-    """Quantiles and linear queries, each by its own mechanism."""
-    maker = _quantiles if isinstance(asked, Quantile) else _queries
-    return maker(asked, schema, terms)  # type: ignore[arg-type]
-
-
-def _quantiles(asked: Quantile, schema: Schema, terms: Terms) -> Apart:
-    categories = tuple(schema.categories(name) for name in asked.by)
-    known = schema.is_complete(asked.column) and not terms.unit
-    missing = "none" if known else "drop"
-
-    bounds = schema.bounds(asked.column)
-
-    def make(given: Terms) -> QuantileSearch | GroupQuantiles:
-        return group_quantiles(asked.column, asked.q, bounds, given, categories, missing)
-
-    groups = math.prod(one.size for one in categories)
-    strength = Strength.of(terms.privacy, NoiseKind.named_by(terms.privacy))
-    noise = rank_noise(asked.q, bounds, terms, categories, missing) / math.sqrt(strength.squared)
-    own = float(make(terms).rank_error(CONFIDENCE).max())
-    return Apart(asked, make, math.sqrt(asked.weight) * groups * noise, own)
-
-
-def _queries(asked: Queries, schema: Schema, terms: Terms) -> Apart:
-    categories = tuple(schema.categories(name) for name in asked.axes)
-    groups = [workloads.identity(schema.categories(name).size) for name in asked.by]
-    workload = workloads.kron(*groups, asked.workload) if groups else asked.workload
-    labels = tuple(tuple(map(str, one.labels)) for one in categories)
-    queries = LinearQueries(workload, 2.0, categories, Attributes(asked.axes, labels), TOLERANCE)
-
-    def make(given: Terms) -> LinearAnswers:
-        return linear_answers(queries, given)
-
-    rows, whole = workload.shape[0], make(terms)
-    weighted = math.sqrt(asked.weight * rows) * whole.expected_error
-    return Apart(asked, make, weighted, float(whole.standard_error.max()))
