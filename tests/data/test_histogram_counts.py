@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,8 @@ def test_no_total_overflows() -> None:
         ([[1]] * 24, "got lists of another"),
         ([], "got lists of another"),
         (range(24), "got range"),
+        (["people.csv"] * 24, "got a list of texts"),
+        ([Path("people.csv")] * 24, "got a list of texts"),
         (None, "got NoneType"),
     ],
 )

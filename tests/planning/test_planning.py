@@ -415,6 +415,8 @@ def test_lists_of_records_and_of_counts_are_released_as_arrays_are():
     assert plan.release([[4, 1], [6, 0]]).value == pytest.approx([5, 0.5], abs=0.01)
     counts = mh.plan_queries(mh.workloads.identity(3), privacy=promise)
     assert counts.release([1, 2, 3]).value == pytest.approx([1, 2, 3], abs=0.01)
+    fixed = mh.plan_queries(mh.workloads.identity(3), privacy=promise, neighbors="substitute")
+    assert fixed.release([1, 2, 3]).value == pytest.approx([1, 2, 3], abs=0.01)
     tables = mh.plan_queries(mh.workloads.marginals(shape=(2, 2), order=1), privacy=promise)
     shown = tables.release([[1, 2], [3, 4]]).value
     assert shown == pytest.approx(tables.release(np.array([[1, 2], [3, 4]])).value, abs=0.01)

@@ -249,7 +249,8 @@ def test_what_is_no_histogram_is_refused_before_the_charge(tmp_path):
         np.ma.array(np.ones(4, int), mask=[1, 0, 0, 0]),
         sp.coo_array(np.ones((1, 4))),
         sp.coo_array(np.ones((2, 2), int)),
-        [1, 2, 3, 4],
+        [1, 2, 3],
+        ["f"] * 4,
         "f",
         None,
     ):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -195,6 +196,9 @@ def histogram_counts(value: Any, cells: Sequence[int], *, other: object = None) 
         return SparseHistogram(shape, value, other)
     if isinstance(value, list | tuple):
         listed = _listed(value, shape) or _listed(value, (math.prod(shape),))
+        if listed and all(isinstance(each, str | bytes | os.PathLike) for each in listed):
+            # Paths, most likely: nobody counts in words.
+            raise InvalidInput(f"a histogram must be {_ACCEPTED}; got a list of texts.")
         if listed is None:
             raise InvalidInput(_wrong_shape("lists of another", shape))
         return SparseHistogram(shape, dict(enumerate(listed)), other)

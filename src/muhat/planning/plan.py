@@ -216,7 +216,7 @@ class Plan(UnderTerms):
         """Read the data and release what was planned, in the order of `planning.run`.
 
         `columns` names the columns of the data, where the plan does not. For queries `data` may be
-        a histogram too: an integer array, a sparse array, or a dict from cell to count.
+        a histogram too: an integer array, a list, a sparse array, or a dict from cell to count.
         """
         released: Release = run(self, data, columns, ledger)
         return released
