@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from muhat.errors import InvalidInput
@@ -14,7 +13,7 @@ def put(path: Path, content: str | bytes) -> None:
 
     Everybody may read it whom the umask allows to.
     """
-    part = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name[:200]}.{os.urandom(4).hex()}.part")
     data = content.encode() if isinstance(content, str) else content
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
