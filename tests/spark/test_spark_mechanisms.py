@@ -267,6 +267,11 @@ def test_everything_that_adds_up_has_been_on_spark(
         frame, columns=["code"]
     )
     mh.quantile(frame, columns=["a"], lower=0, upper=9, privacy=RHO)
+    mh.quantile(
+        frame, columns=["a"], lower=0, upper=9, privacy=RHO, by="flag", groups=[True, False]
+    )
+    people = mh.Schema({"a": (0, 9), "flag": [True, False]}, unit="code", max_rows=2)
+    mh.plan([mh.Mean("a", by="flag")], schema=people, privacy=RHO, n=None).release(frame)
     for name in ("recentring", "shifted, as printed", "clipped-laplace"):
         mh.mean(frame, columns=["a", "b"], **MEANS[name])
     for options in SPLIT.values():
