@@ -114,9 +114,9 @@ def test_errors_are_those_that_were_planned(promise: Any, n: int | None) -> None
 
 
 def test_the_mean_by_group_has_the_error_of_its_formula() -> None:
-    """Secret n: variance 2 each of sum and count; public n: 4 each, the count rides free."""
+    """Secret n: shares as √3 to 1 for sums and counts; public n: 4 each, the count rides free."""
     asked = [mh.Mean("salary", by="region")]
-    for n, variance in ((None, 4.0), (3_000, 8.0)):
+    for n, variance in ((None, (1 + math.sqrt(3)) * (1 + 1 / math.sqrt(3))), (3_000, 8.0)):
         plan = mh.plan(asked, schema=PEOPLE, privacy=mh.GDP(1.0), n=n)
         error = plan["mean salary by region"].standard_error_at(100)
         assert error == pytest.approx(100_000 * math.sqrt(variance) / 100, rel=1e-3)
@@ -209,7 +209,7 @@ def test_under_epsilon_and_delta_noise_has_the_law_of_least_error(delta: float, 
     assert found == pytest.approx(best, rel=0.03)  # a little δ buys pure noise a little
     assert sum(np.square(found)) <= min(sum(np.square(pure)), sum(np.square(normal)))
     release = mh.plan(asked, schema=PEOPLE, privacy=approximate, n=None).release(table())
-    assert {one.law for one in release[asked[0].name].moments.tables.values()} == {law}
+    assert {one.law for one in release[asked[0].name].moments.listed} == {law}
     assert release.privacy == approximate
 
 

@@ -48,14 +48,42 @@ def drawn(rng, law, scale, shape):
 
 
 def noisy(tables, columns, rng, law="none", scale=0.0, count_scale=None):
-    """The moments with noise on every table."""
+    """The moments with noise on every table.
+
+    Of the law "ends" it is Laplace noise, and the count is read off the sums of the first column.
+    """
+    if law == "ends":
+        return with_ends(tables, columns, rng, scale)
     named = "laplace" if law == "laplaces" else law
     found = {}
     for term in terms_of(columns):
         own = scale if term or count_scale is None else count_scale
         values = tables[term] + (drawn(rng, law, own, tables[term].shape) if own else 0.0)
         found[term] = NoisyTable(values, own, named if own else "none")
-    return NoisyMoments(found, {c: CENTERS[c] for c in columns}, {c: HALVES[c] for c in columns})
+    return NoisyMoments.of(found, {c: CENTERS[c] for c in columns}, {c: HALVES[c] for c in columns})
+
+
+def with_ends(tables, columns, rng, scale):
+    """The number of records, Σu and Σ(1 − u²) of a column are read off three noisy tables."""
+
+    def table(values, times=1.0):
+        return NoisyTable(values + rng.laplace(0, times * scale, values.shape), times * scale, law)
+
+    law = "laplace"
+    found = {
+        term: table(tables[term], 2.0 if len(set(term)) < len(term) else 1.0)
+        for term in terms_of(columns)
+    }
+    if columns:
+        first = columns[0]
+        number, total, lack = (tables[term] for term in ((), (first,), (first, first)))
+        low, high = (table((number + side * total) / 2 - lack / 4) for side in (-1, 1))
+        middle = table(lack / 2)
+        found[()] = {low: 1.0, middle: 1.0, high: 1.0}
+        found[first,] = {low: -1.0, high: 1.0}
+        found[first, first] = {middle: 2.0}
+    own = {c: CENTERS[c] for c in columns}, {c: HALVES[c] for c in columns}
+    return NoisyMoments.of(found, *own)
 
 
 def answer(kind, columns, moments, **more):

@@ -18,12 +18,15 @@ from muhat.planning.allocation import TargetedError
 from muhat.planning.moments import (
     CellMoments,
     Reading,
+    Term,
     cells_of,
     coefficients,
     free_count,
     protection_of,
+    rows_in_group,
 )
 from muhat.planning.terms import Terms
+from muhat.release.statistic_answer import KINDS
 from muhat.statistics.asked import Asked
 from muhat.statistics.schema import Schema
 
@@ -31,17 +34,23 @@ if TYPE_CHECKING:
     from muhat.data.categories import Categories
 
 
+ANYWHERE = 1 / 3
+"""The mean square, in half-widths, of values that may lie anywhere between their bounds."""
+
+
 @dataclass(frozen=True)
 class Portion:
     """Tables of a family that have noise together, and how much an error in each matters.
 
     With `companions`, the places of other portions, their noise takes no share of its own: counts
-    beside sums of the same records in the same groups, where records are replaced.
+    beside sums of the same records in the same groups, where records are replaced. With `counts`,
+    how much an error in each count matters, the counts of the same groups are read off it.
     """
 
     family: Family
     groupings: Mapping[Axes, float]
     companions: tuple[int, ...] = ()
+    counts: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +82,18 @@ class MomentSet:
         chosen = () if people is None else map(str, people.one_row_per)
         names = list(dict.fromkeys([*(name for each in asked for name in each.by), *chosen]))
         columns = dict.fromkeys(name for each in asked for name in each.columns)
-        readings = tuple(
-            Reading(
-                each,
-                tuple(names.index(name) for name in each.by),
-                tuple(sorted(name for name in each.columns if not schema.is_complete(name))),
-            )
-            for each in asked
-        )
+        readings = []
+        for each in asked:
+            recorded = sorted(name for name in each.columns if not schema.is_complete(name))
+            public = not (recorded or each.by or terms.hides_n)
+            sized = each.kind != "sum" or public
+            drawn = sized and rows_in_group(terms, people, each.by) == 1
+            axes = tuple(names.index(name) for name in each.by)
+            readings.append(Reading(each, axes, tuple(recorded), _needed(each, drawn)))
         categories = tuple(schema.categories(name) for name in names)
         scales = tuple(MomentColumn(name, *schema.bounds(name)) for name in columns)
         unknown = frozenset(axis for axis, name in enumerate(names) if name in learnt)
-        return cls(readings, categories, scales, terms, kind, people, unknown)
+        return cls(tuple(readings), categories, scales, terms, kind, people, unknown)
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -94,8 +103,9 @@ class MomentSet:
     def groupings(self, readings: Sequence[Reading]) -> dict[Family, dict[Axes, float]]:
         """The tables of every family, and how much an error in each of them matters.
 
-        The squared errors of a table's cells, relative to the mean size of its groups, are
-        averaged over the groups, and weighted by the statistics that are read off it.
+        The squared errors of a table's cells, relative to what they would be if groups had the
+        same size and values lay anywhere between their bounds, are averaged over the groups, and
+        weighted by the statistics that are read off it.
         """
         found: dict[Family, dict[Axes, float]] = {}
         for reading in readings:
@@ -104,8 +114,8 @@ class MomentSet:
                 if self._is_public(family, reading.axes):
                     continue
                 tables = found.setdefault(family, {})
-                square = tables.get(reading.axes, 0.0) ** 2 + reading.asked.weight * groups
-                tables[reading.axes] = math.sqrt(square)
+                own = reading.asked.weight * groups / ANYWHERE ** len(family.term)
+                tables[reading.axes] = math.sqrt(tables.get(reading.axes, 0.0) ** 2 + own)
         return found
 
     def _is_public(self, family: Family, axes: Axes) -> bool:
@@ -132,21 +142,40 @@ class MomentSet:
                     found.append(Portion(family, {axes: weight}))
             if together:
                 found.append(Portion(family, together))
-        if self.terms.is_secret or self.kind is NoiseKind.PURE:
+        if self.kind is NoiseKind.PURE:
+            return tuple(self._ridden(found))
+        if self.terms.is_secret:
             return tuple(found)
         return tuple(replace(one, companions=_companions(one, found)) for one in found)
+
+    def _ridden(self, portions: Sequence[Portion]) -> list[Portion]:
+        """Counts ride with the first sums of the same records in the same groups, if that pays."""
+        found = list(portions)
+        for count in portions:
+            for place, sums in enumerate(found):
+                alike = sums.family.recorded == count.family.recorded
+                if count.family.term or len(sums.family.term) != 1 or not alike:
+                    continue
+                if sums.groupings.keys() != count.groupings.keys():
+                    continue
+                weights = [*count.groupings.values(), *sums.groupings.values()]
+                if _pays(*weights, squares=sums.family in self._squared):
+                    found[place] = replace(sums, counts=tuple(count.groupings.values()))
+                    found.remove(count)
+                break
+        return found
+
+    @cached_property
+    def _squared(self) -> set[Family]:
+        """The families whose squares are asked for."""
+        places = (reading.place(term) for reading in self.readings for term in reading.terms)
+        return {family for family, square in places if square}
 
     def _blocks(
         self, portions: Sequence[Portion], strengths: Sequence[Strength]
     ) -> tuple[MomentBlock, ...]:
         """The noisy tables, each of a strength; that of companions decides if there are some."""
         columns = {column.name: column for column in self.scales}
-        squared = {
-            reading.family(term)
-            for reading in self.readings
-            for term in reading.asked.terms()
-            if len(set(term)) < len(term)
-        }
         protections = [
             protection_of(strength, self.terms, self.people, self._names(portion))
             for portion, strength in zip(portions, strengths, strict=True)
@@ -165,7 +194,8 @@ class MomentSet:
                     reach(portion.family, columns),
                     protection,
                     self.kind,
-                    squares=portion.family in squared,
+                    squares=portion.family in self._squared,
+                    counts=portion.counts,
                 )
             )
         return tuple(made)
@@ -212,9 +242,8 @@ class MomentSet:
                 continue
             parts: dict[int, float] = {}
             for term, coefficient in known.items():
-                for place, portion, block in self._read_off(reading, term):
-                    scales = block.square_scales if len(set(term)) < len(term) else block.scales
-                    added = coefficient * scales[reading.axes] * block.deviation
+                for place, portion, deviation in self._read_off(reading, term):
+                    added = coefficient * deviation
                     # As in `_errors`: equal parts with each, which is never too little.
                     beside = portion.companions or (place,)
                     for where in beside:
@@ -237,11 +266,12 @@ class MomentSet:
 
     def _read_off(
         self, reading: Reading, term: tuple[str, ...]
-    ) -> Iterator[tuple[int, Portion, MomentBlock]]:
-        """The portion whose tables hold a term of a statistic, if it has noise."""
+    ) -> Iterator[tuple[int, Portion, float]]:
+        """The portion whose tables hold a term of a statistic, if it has noise, and how much."""
         for place, (portion, block) in enumerate(zip(self.portions, self.unit, strict=True)):
-            if block.family == reading.family(term) and reading.axes in block.groupings:
-                yield place, portion, block
+            what = block.held.get(reading.place(term))
+            if what is not None and reading.axes in block.groupings:
+                yield place, portion, block.deviation(reading.axes, what)
 
     def mechanism(self, terms: Terms, shares: Sequence[Fraction]) -> CellMoments:
         """The noisy tables, with these shares of the promise of the terms."""
@@ -257,6 +287,22 @@ class MomentSet:
             people=self.people,
             apart=self.apart if self.kind is NoiseKind.NORMAL else None,
         )
+
+
+def _needed(asked: Asked, drawn: bool) -> tuple[Term, ...]:
+    """What a statistic is read off: squares only if it is made of them, or is about a draw."""
+    squares = KINDS[asked.reading].second or (asked.reading in ("sum", "mean") and drawn)
+    return tuple(term for term in asked.terms() if squares or len(set(term)) == len(term))
+
+
+def _pays(count: float, sums: float, *, squares: bool) -> bool:
+    """Whether one noise for the count and the sums of a column errs less than two, at best shares.
+
+    Read off two tables, both have twice the variance of noise of their own, but all of the promise;
+    off three, the count has three times that.
+    """
+    apart = math.pow(math.pow(count, 2 / 3) + math.pow(sums, 2 / 3), 3)
+    return (3 if squares else 2) * count**2 + 2 * sums**2 < apart
 
 
 def _errors(portions: Sequence[Portion], unit: Sequence[MomentBlock]) -> list[float]:

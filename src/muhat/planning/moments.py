@@ -35,14 +35,13 @@ from muhat.planning.terms import Terms
 from muhat.privacy import Neighbors
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines
-from muhat.release.moments import NoisyMoments, NoisyTable
+from muhat.release.moments import NoisyMoments, NoisySum, NoisyTable
 from muhat.release.statistic_answer import StatisticAnswer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from muhat.data.categories import Categories
-    from muhat.data.shared import Reading as PassReading
     from muhat.statistics.asked import Asked
 
 Term = tuple[str, ...]
@@ -53,11 +52,12 @@ LEAST_GAIN = 1.01
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A statistic, the axes of its groups, and the columns that must be recorded for it."""
+    """A statistic, the axes of its groups, the columns that must be recorded, and its terms."""
 
     asked: Asked
     axes: Axes
     recorded: Term
+    terms: tuple[Term, ...]
 
     def family(self, term: Term) -> Family:
         """Where a term is summed: squares with their column."""
@@ -66,7 +66,11 @@ class Reading:
     @property
     def families(self) -> tuple[Family, ...]:
         """All that it reads."""
-        return tuple(dict.fromkeys(map(self.family, self.asked.terms())))
+        return tuple(dict.fromkeys(map(self.family, self.terms)))
+
+    def place(self, term: Term) -> tuple[Family, bool]:
+        """Where a term is found: its family, and whether it is a square."""
+        return self.family(term), len(set(term)) < len(term)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -137,34 +141,29 @@ class CellMoments(Mechanism):
         return "the schema and the statistics"
 
     @cached_property
-    def _deviations(self) -> dict[tuple[Family, Axes], float]:
+    def _deviations(self) -> dict[tuple[tuple[Family, bool], Axes], float]:
         """The standard deviation of every table's noise, in records of full weight."""
         return {
-            (block.family, axes): scale * block.deviation
+            (place, axes): block.deviation(axes, what)
             for block in self.blocks
-            for axes, scale in block.scales.items()
+            for place, what in block.held.items()
+            for axes in block.groupings
         }
 
     def deviation(self, reading: Reading, term: Term) -> float:
         """The standard deviation of the noise on each cell of what a statistic reads."""
-        family = reading.family(term)
-        found = self._deviations.get((family, reading.axes), 0.0)
-        return found * (self._square_ratio(family) if len(set(term)) < len(term) else 1.0)
-
-    def _square_ratio(self, family: Family) -> float:
-        """How much wider the noise on squares is than that on their sums."""
-        block = next(each for each in self.blocks if each.family == family)
-        return block.unit / block.reach
+        return self._deviations.get((reading.place(term), reading.axes), 0.0)
 
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """What is known of every statistic beforehand."""
         return tuple(self._planned(reading) for reading in self.readings)
 
     def _planned(self, reading: Reading) -> PlannedStatistic:
+        read = {reading.place(term) for term in reading.terms}
         share = sum(
             float(part)
             for block, part in zip(self.blocks, self.block_shares, strict=True)
-            if block.family in reading.families and reading.axes in block.groupings
+            if not read.isdisjoint(block.held) and reading.axes in block.groupings
         )
         return PlannedStatistic(
             name=reading.asked.name,
@@ -312,36 +311,30 @@ class CellMoments(Mechanism):
         """The statistics."""
         return self.title
 
-    def read(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
-        """Every statistic, read off the tables."""
-        return self.answers(source)
-
-    def reading(self, source: MomentSource) -> PassReading[tuple[StatisticAnswer, ...]]:
-        """Every statistic, read off the tables."""
-        tables = yield from self._noisy(source)
-        return tuple(self._answer(reading, tables) for reading in self.readings)
-
-    def _noisy(
-        self, source: MomentSource
-    ) -> PassReading[dict[tuple[Family, bool], dict[Axes, NoisyTable]]]:
-        """The noisy tables, by family, and whether they are squares; one pass."""
+    def read(self, source: MomentSource) -> dict[tuple[Family, bool], dict[Axes, NoisySum]]:
+        """Noisy sums, by family, and whether they are of squares; one pass."""
         wanted: dict[Family, tuple[Axes, ...]] = {}
         for block in self.blocks:
-            wanted[block.family] = (*wanted.get(block.family, ()), *block.groupings)
+            for family, _ in block.held:
+                own = wanted.get(family, ())
+                wanted[family] = (*own, *(axes for axes in block.groupings if axes not in own))
         squares = {block.family for block in self.blocks if block.squares}
-        exact = yield from source.reading(wanted, squares, undeclared=True)
-        found: dict[tuple[Family, bool], dict[Axes, NoisyTable]] = defaultdict(dict)
+        exact = source.tables(wanted, squares, undeclared=True)
+        found: dict[tuple[Family, bool], dict[Axes, NoisySum]] = defaultdict(dict)
         for block in self.blocks:
-            family, full = block.family, self._full(block)
-            for axes, values in block.sums(exact[family, False]).items():
+            noisy = block.noisy({what: exact[place] for place, what in block.held.items()})
+            full = self._full(block)
+            for axes in block.groupings:
                 scale = block.scales[axes] * full
-                declared = self._declared(axes, values) * full
-                found[family, False][axes] = NoisyTable(declared, scale, self._law)
-            if block.squares:
-                for axes, values in block.squared(exact[family, True]).items():
-                    scale = block.square_scales[axes]
-                    declared = self._declared(axes, values)
-                    found[family, True][axes] = NoisyTable(declared, scale, self._law)
+                tables = [
+                    NoisyTable(self._declared(axes, each[axes]) * full, scale, self._law)
+                    for each in noisy
+                ]
+                for place, what in block.held.items():
+                    parts = zip(tables, block.strands, strict=True)
+                    found[place][axes] = {
+                        table: strand.read[what] for table, strand in parts if strand.read[what]
+                    }
         return found
 
     def _declared(self, axes: Axes, values: Floats) -> Floats:
@@ -355,18 +348,23 @@ class CellMoments(Mechanism):
         columns = {column.name: column for column in self.scales}
         return float(block.reach * step(block.family, columns))
 
+    def answers(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
+        """Every statistic, read off the tables."""
+        tables = self.read(source)
+        return tuple(self._answer(reading, tables) for reading in self.readings)
+
     def _answer(
         self,
         reading: Reading,
-        tables: Mapping[tuple[Family, bool], Mapping[Axes, NoisyTable]],
+        tables: Mapping[tuple[Family, bool], Mapping[Axes, NoisySum]],
     ) -> StatisticAnswer:
         asked, axes = reading.asked, reading.axes
         found = {}
-        for term in asked.terms():
-            key = reading.family(term), len(set(term)) < len(term)
-            found[term] = tables[key][axes] if key in tables and axes in tables[key] else self._all
+        for term in reading.terms:
+            noisy = tables.get(reading.place(term), {}).get(axes)
+            found[term] = {self._all: 1.0} if noisy is None else noisy
         own = [column for column in self.scales if column.name in asked.columns]
-        moments = NoisyMoments(
+        moments = NoisyMoments.of(
             found,
             {column.name: column.center for column in own},
             {column.name: column.half_width for column in own},
@@ -424,7 +422,7 @@ def protection_of(
     rows = records_of(terms, people)
     apart = people is not None and people.per == "row" and {*map(str, people.one_row_per)}
     if apart and strength.kind is NoiseKind.NORMAL and len(tables) == 1 and apart <= tables[0]:
-        return Protection(strength, terms.neighbors, rows).apart(strength.kind)
+        return Protection(Strength(strength.kind, strength.squared / rows), terms.neighbors, 1)
     return Protection(strength, terms.neighbors, rows)
 
 

@@ -2,8 +2,8 @@
 
 Counts, sums and all that follows from them, for any groups, are one mechanism: noisy tables, read
 in one pass. Quantiles and other linear queries are parts of their own. Shares of the promise are
-those with the least weighted sum of squared relative errors: an error is relative to the size that
-a group would have if all had the same.
+those with the least weighted sum of squared relative errors: relative to what sums would be if all
+groups had the same size and values lay anywhere between their bounds.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import numpy as np
 
 from muhat import _check, bounds
 from muhat._arrays import Floats
-from muhat.domains import Domain
-from muhat.domains.lattice import Lattice
+from muhat.domains import Ball, Domain
+from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -76,7 +76,8 @@ class NoisySums(Mechanism):
     @property
     def counts_columns(self) -> bool:
         """Whether the number of recorded values of every column is released."""
-        return self.recipe.query.column_counts > 0
+        lattice = self.recipe.query.lattice
+        return isinstance(lattice, ColumnsLattice) and lattice.counts
 
     @property
     def dim(self) -> int:
@@ -239,15 +240,17 @@ class NoisySums(Mechanism):
             contact_pairs=bounds.contact_pairs(body),
             contributions=contributions,
         )
-        radius = self.domain.euclidean_radius
-        if radius is not None and self._is_plain:
-            found = bounds.any_mean(self.n, self.dim, radius * scale, privacy) + found
+        if self._is_plain_ball:
+            assert isinstance(self.domain, Ball)
+            size = self.domain.radius * scale
+            found = bounds.any_mean(self.n, self.domain.dim, size, privacy) + found
         return found
 
     @property
-    def _is_plain(self) -> bool:
+    def _is_plain_ball(self) -> bool:
         """Whether the bounds on any private mean in a ball speak of this error."""
-        return self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
+        plain = self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
+        return plain and isinstance(self.domain, Ball)
 
     def errors(self) -> list[tuple[Any, Any]]:
         """The standard error of every column; of a ratio at the worst mean, for numbers of records.
@@ -333,7 +336,8 @@ class NoisySums(Mechanism):
         from muhat.data import open_source
 
         lattice = self.recipe.query.lattice
-        dim = None if lattice is None or lattice.of_any_width else lattice.record_dim
+        any_width = lattice is None or isinstance(lattice, PointsLattice)
+        dim = None if lattice is None or any_width else lattice.record_dim
         source = open_source(data, chosen_columns(self.columns, columns), dim)
         self._lattice_for(source)
         return source
@@ -381,7 +385,14 @@ class NoisySums(Mechanism):
     def _lattice_for(self, source: Source) -> Lattice | None:
         """The lattice for this source: of points, one column of codes or all their coordinates."""
         lattice = self.recipe.query.lattice
-        return None if lattice is None else lattice.for_width(source.dim)
+        if not isinstance(lattice, PointsLattice) or source.dim == lattice.record_dim:
+            return lattice
+        if source.dim != 1:
+            raise InvalidInput(
+                f"records of points are one column of codes, or {lattice.record_dim} columns of "
+                f"coordinates; got {source.dim} columns."
+            )
+        return PointsLattice.of(lattice.size)
 
     def _sums(self, source: Source) -> tuple[tuple[int, ...], int]:
         """The exact integer sums and the number of records."""
@@ -390,7 +401,8 @@ class NoisySums(Mechanism):
         lattice = self._lattice_for(source)
         if lattice is None:
             return (), _count(source)
-        whole_records = self.missing == "drop" and not lattice.by_column
+        # Columns are dropped one by one, and count what is recorded themselves.
+        whole_records = self.missing == "drop" and not isinstance(lattice, ColumnsLattice)
         sums = exact_sums(source, lattice, missing="drop" if whole_records else "center")
         return sums.total, sums.rows
 

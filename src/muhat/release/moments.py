@@ -2,7 +2,8 @@
 
 Everything is in u = (x − centre)/half-width, within [−1, 1]. A term names what was summed over the
 records of a group: () is their number, ("age",) is Σu, ("age", "age") is Σ(1 − u²), and
-("age", "pay") is Σu·v, its columns in order.
+("age", "pay") is Σu·v, its columns in order. A term may be a noisy table, or a sum of several:
+the number of records may be that near the one end of the bounds and that near the other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.noise.laplace_sums import few_tail
 from muhat.noise.laws import INDEPENDENT
@@ -57,50 +58,64 @@ class NoisyTable(Plain):
         return self.scale * math.sqrt(INDEPENDENT[self.law].variance(1))
 
 
-@dataclass(frozen=True, eq=False)
-class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
-    """Tables by term, with independent noise of one law; and the units of their columns."""
+NoisySum = Mapping[NoisyTable, float]
+"""Tables, and how often each is in a sum."""
 
-    tables: Mapping[Term, NoisyTable]
+
+@dataclass(frozen=True, eq=False)
+class NoisyMoments(
+    Plain, keys=("terms", "listed", "centers", "half_widths", Key("mixing", optional=True))
+):
+    """Noisy tables, `listed`, with independent noise of one law, and the terms that they make.
+
+    `mixing`, of shape (terms, tables), says how often each table is in each term; without it every
+    term is a table. `centers` and `half_widths` are the units of columns.
+    """
+
+    terms: tuple[Term, ...]
+    listed: tuple[NoisyTable, ...]
     centers: Mapping[str, float]
     half_widths: Mapping[str, float]
+    mixing: Floats | None = None
 
     def __post_init__(self) -> None:
-        if COUNT not in self.tables or len({len(one.values) for one in self.listed}) != 1:
+        if COUNT not in self.terms or len({len(one.values) for one in self.listed}) != 1:
             raise InvalidInput("noisy moments count the records of all of their groups.")
+        if self.mixed.shape != (len(self.terms), len(self.listed)):
+            raise InvalidInput("the mixing of noisy moments has a row a term, a column a table.")
+        if not np.isfinite(self.mixed).all():
+            raise InvalidInput("the mixing of noisy moments is made of finite numbers.")
         if len({one.law for one in self.listed} - {"none"}) > 1:
             raise InvalidInput("all noise on the moments of a statistic has one law.")
-        columns = {column for term in self.tables for column in term}
+        columns = {column for term in self.terms for column in term}
         if not columns <= self.centers.keys() & self.half_widths.keys():
             raise InvalidInput("every column of noisy moments has a centre and a half-width.")
         if not all(half > 0 and math.isfinite(half) for half in self.half_widths.values()):
             raise InvalidInput("half-widths are finite numbers above 0.")
 
     @classmethod
-    def built(
+    def of(
         cls,
-        terms: tuple[tuple[str, ...], ...],
-        listed: tuple[NoisyTable, ...],
-        centers: dict[str, float],
-        half_widths: dict[str, float],
+        sums: Mapping[Term, NoisyTable | NoisySum],
+        centers: Mapping[str, float],
+        half_widths: Mapping[str, float],
     ) -> NoisyMoments:
-        """The moments that `to_dict` described."""
-        return cls(dict(zip(terms, listed, strict=True)), centers, half_widths)
+        """The moments of terms that are tables, or sums of some."""
+        parts = [{one: 1.0} if isinstance(one, NoisyTable) else one for one in sums.values()]
+        tables = tuple(dict.fromkeys(table for each in parts for table in each))
+        mixing = np.array([[each.get(table, 0.0) for table in tables] for each in parts])
+        plain = np.array_equal(mixing, np.eye(len(parts)))
+        return cls(tuple(sums), tables, centers, half_widths, None if plain else mixing)
 
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        """What was summed, in the order of all arrays."""
-        return tuple(self.tables)
-
-    @property
-    def listed(self) -> tuple[NoisyTable, ...]:
-        """The tables in that order."""
-        return tuple(self.tables.values())
+    @cached_property
+    def mixed(self) -> Floats:
+        """How often each table is in each term, of shape (terms, tables)."""
+        return np.eye(len(self.terms)) if self.mixing is None else self.mixing
 
     @property
     def groups(self) -> int:
         """How many groups there are."""
-        return len(self.tables[COUNT].values)
+        return len(self.listed[0].values)
 
     @property
     def law(self) -> str:
@@ -110,29 +125,40 @@ class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
 
     @cached_property
     def values(self) -> Floats:
-        """All tables, of shape (terms, groups)."""
+        """All tables, of shape (tables, groups)."""
         return np.array([one.values for one in self.listed])
 
     @cached_property
     def errors(self) -> Floats:
-        """The standard deviation of each table's noise, of shape (terms,)."""
+        """The standard deviation of each table's noise, of shape (tables,)."""
         return np.array([one.error for one in self.listed])
+
+    def row(self, term: Term) -> Floats:
+        """How often each table is in a term, of shape (tables,)."""
+        return np.asarray(self.mixed[self.terms.index(term)])
+
+    def sum_of(self, term: Term) -> Floats:
+        """A noisy term, of shape (groups,)."""
+        return np.asarray(self.row(term) @ self.values)
+
+    def error_of(self, term: Term) -> float:
+        """The standard deviation of its noise."""
+        return float(self.error(self.row(term)))
 
     @property
     def count(self) -> Floats:
         """The noisy numbers of records, of shape (groups,)."""
-        return self.tables[COUNT].values
+        return self.sum_of(COUNT)
 
     def only(self, group: int) -> NoisyMoments:
         """The moments of one group."""
         place = slice(group, group + 1)
-        tables = {
-            term: replace(table, values=table.values[place]) for term, table in self.tables.items()
-        }
-        return replace(self, tables=tables)
+        return replace(
+            self, listed=tuple(replace(one, values=one.values[place]) for one in self.listed)
+        )
 
     def error(self, weights: Floats) -> Floats:
-        """The deviation of Σ weight·noise, for weights of shape (terms, …)."""
+        """The deviation of Σ weight·noise, for weights of shape (tables, …)."""
         return np.sqrt(np.tensordot(self.errors**2, weights**2, axes=1))
 
     def exceeds(
@@ -151,20 +177,22 @@ class NoisyMoments(Plain, keys=("terms", "listed", "centers", "half_widths")):
         return far & (few_tail(reach, (weights.T * scales).T) < miss)
 
     def deviations(self, miss: float) -> float:
-        """How many standard deviations the noise of one table exceeds with this chance."""
+        """How many standard deviations the noise of one table exceeds with this chance.
+
+        That of a sum of tables is nearer to normal noise and exceeds them no more often.
+        """
         law = INDEPENDENT["normal" if self.law == "none" else self.law]
         return law.quantile(1 - miss, 1) / math.sqrt(law.variance(1))
 
     def of_column(self, column: str) -> Moments:
         """What is known of one column, a group where a column is meant there."""
-        single, count = self.tables[column,], self.tables[COUNT]
-        squares = self.tables.get((column, column))
-        ones = np.ones(self.groups)
+        ones, squares = np.ones(self.groups), (column, column)
+        known = squares in self.terms
         return Moments(
-            single.values,
-            single.error * ones,
-            count.values,
-            count.error * ones,
-            None if squares is None else squares.values,
-            None if squares is None else squares.error * ones,
+            self.sum_of((column,)),
+            self.error_of((column,)) * ones,
+            self.count,
+            self.error_of(COUNT) * ones,
+            self.sum_of(squares) if known else None,
+            self.error_of(squares) * ones if known else None,
         )

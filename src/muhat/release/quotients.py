@@ -41,7 +41,7 @@ def normal_quantile(miss: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """t ↦ c + aᵀt + tᵀAt of the tables t, in the order of their terms; A is symmetric."""
+    """t ↦ c + aᵀt + tᵀAt of the tables t, in their order; A is symmetric."""
 
     constant: float
     linear: Floats
@@ -49,10 +49,9 @@ class Form:
 
     @classmethod
     def of(cls, moments: NoisyMoments, term: Term) -> Form:
-        """One table."""
-        size = len(moments.terms)
-        linear = np.array([float(term == other) for other in moments.terms])
-        return cls(0.0, linear, np.zeros((size, size)))
+        """One term."""
+        linear = moments.row(term)
+        return cls(0.0, linear, np.zeros((len(linear), len(linear))))
 
     def __add__(self, other: Form | float) -> Form:
         if not isinstance(other, Form):
@@ -80,7 +79,7 @@ class Form:
         )
 
     def gradient(self, moments: NoisyMoments) -> Floats:
-        """By every table, of shape (terms, groups)."""
+        """By every table, of shape (tables, groups)."""
         return np.asarray(self.linear[:, None] + 2 * self.matrix @ moments.values)
 
     def bent(self, other: Form, moments: NoisyMoments) -> float:
@@ -97,7 +96,7 @@ class Form:
 class Quotient:
     """X/Y of every group. `top` and `bottom` are X and Y, of shape (groups,).
 
-    `top_slopes` and `bottom_slopes` are their gradients, of shape (terms, groups), and `bent` the
+    `top_slopes` and `bottom_slopes` are their gradients, of shape (tables, groups), and `bent` the
     variances and covariance (XX, XY, YY) of what is of second order in the noise. Where `sure` is
     false, Y is no divisor for reasons of its own.
     """
@@ -187,7 +186,7 @@ class Quotient:
         return np.where(too_far(ends), ends, sides * np.inf)
 
     def _weights(self, theta: Floats) -> Floats:
-        """What each table's noise is multiplied by in X − θ·Y, of shape (terms, *θ's)."""
+        """What each table's noise is multiplied by in X − θ·Y, of shape (tables, *θ's)."""
         shape = (len(self.top_slopes), *[1] * (np.ndim(theta) - 1), -1)
         return self.top_slopes.reshape(shape) - theta * self.bottom_slopes.reshape(shape)
 

@@ -101,7 +101,7 @@ def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, 
     center, half = moments.centers[column], moments.half_widths[column]
     total = Form.of(moments, COUNT) * center + Form.of(moments, (column,)) * half
     quotient = Quotient.of(moments, total, _one(moments))
-    exact = moments.tables[COUNT].error == 0
+    exact = moments.error_of(COUNT) == 0
     draw = _mean_sampling(moments, column, half) if exact else None
     sure = _guaranteed(moments, column, half)
     return (ReadLine(quotient, (-math.inf, math.inf), draw, guaranteed=sure),)

@@ -58,9 +58,9 @@ def _one_slope(moments: NoisyMoments, explained: str, by: str) -> tuple[ReadLine
     squares = squares - first * (2 * zero) + one * zero**2
     both = Form.of(moments, product(by, explained)) - second * zero
     intercept = Quotient.of(moments, second * squares - both * from_zero, bottom).held(least)
-    away = zero - np.clip(moments.tables[by,].values / number, -1, 1)
+    away = zero - np.clip(moments.sum_of((by,)) / number, -1, 1)
     # Where the slope is held back, the intercept goes with it: the line still meets the means.
-    through = moments.tables[explained,].values / number * slope.bottom + away * slope.top
+    through = moments.sum_of((explained,)) / number * slope.bottom + away * slope.top
     intercept = replace(intercept, top=np.where(intercept.sure, intercept.top, through))
     left = np.clip(of_explained - shared**2 / np.maximum(varies, 1e-100), 0.0, of_explained)
 
@@ -119,7 +119,7 @@ class _Normal:
         return whole
 
     def _mean(self, name: str) -> Floats:
-        return np.clip(self.moments.tables[name,].values / self._number, -1, 1)
+        return np.clip(self.moments.sum_of((name,)) / self._number, -1, 1)
 
     @cached_property
     def _beta(self) -> Floats:
@@ -135,7 +135,7 @@ class _Normal:
 
     @cached_property
     def _parts(self) -> tuple[Floats, Floats, Floats]:
-        """What a unit of every table adds to M, to k and to Σv², by term."""
+        """What a unit of every table adds to M, to k and to Σv², by table."""
         terms, names = self.moments.terms, self.explaining
         place = {name: index + 1 for index, name in enumerate(names)}
         matrix = np.zeros((len(terms), self._size, self._size))
@@ -157,7 +157,8 @@ class _Normal:
             else:
                 i, j = (place[name] for name in term)
                 matrix[index, i, j] = matrix[index, j, i] = -1.0 if i == j else 1.0
-        return matrix, right, squared
+        mixed = self.moments.mixed.T
+        return np.tensordot(mixed, matrix, axes=1), mixed @ right, mixed @ squared
 
     @cached_property
     def _residual_variance(self) -> Floats:

@@ -99,7 +99,7 @@ class StatisticAnswer(Answer):
             raise InvalidInput("the labels of groups are texts or numbers.")
         if len(self.groups) != self.moments.groups:
             raise InvalidInput("a statistic has the moments of each of its groups.")
-        if lacking := [term for term in _needed(self) if term not in self.moments.tables]:
+        if lacking := [term for term in _needed(self) if term not in self.moments.terms]:
             raise InvalidInput(f"a {self.kind} needs the sums of {lacking[0]!r:.80}.")
         if self.kind.startswith("weighted") and _least(self.moments, self.columns[1]) < 0:
             raise InvalidInput("weights are not negative, and their bounds say so.")
@@ -141,7 +141,7 @@ class StatisticAnswer(Answer):
     @property
     def recorded_error(self) -> Floats:
         """Their standard deviations, of shape (groups,)."""
-        return np.full(self.moments.groups, self.moments.tables[COUNT].error)
+        return np.full(self.moments.groups, self.moments.error_of(COUNT))
 
     @property
     def too_few(self) -> NDArray[np.bool_]:

@@ -297,7 +297,7 @@ STUDY = Study(
     settings={
         "quick": _COMMON
         | {"trials": 400, "many": 200_000, "repeats": 5}
-        | {"set": _SET | {"people": 3_000, "trials": 100, "trials_on_spark": 4}},
+        | {"set": _SET | {"people": 3_000, "trials": 400, "trials_on_spark": 4}},
         "full": _COMMON
         | {"trials": 10_000, "many": 1_000_000, "repeats": 15}
         | {"set": _SET | {"people": 20_000, "trials": 400, "trials_on_spark": 50}},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from muhat.data.moments import Family
-from muhat.mechanisms.queries.moment_block import MomentBlock
+from muhat.mechanisms.queries.moment_block import COUNT, SQUARES, SUM, MomentBlock
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.protection import Protection
 from muhat.planning.moments import free_count
@@ -38,22 +38,25 @@ def made(
     rows: int = 1,
     squares: bool = True,
     strength: Strength | None = None,
+    counted: bool = False,
 ) -> MomentBlock:
     squares = squares and bool(term)
     protection = Protection(strength or Strength(kind, STRENGTH), neighbors, rows)
     reach = REACH if term else 1
     family = Family((), term)
-    return MomentBlock.of(family, CELLS, groupings, reach, protection, kind, squares=squares)
+    counts = [1.0] * len(groupings) if counted else None
+    own = {"squares": squares, "counts": counts}
+    return MomentBlock.of(family, CELLS, groupings, reach, protection, kind, **own)
 
 
-def encoded(block: MomentBlock, records: list[tuple[int, int, int]], times: int) -> np.ndarray:
+def encoded(block: MomentBlock, records: list[tuple[int, int, int]]) -> np.ndarray:
     """The integers before the noise, of records (cell of axis 0, cell of axis 1, weight)."""
     used = sorted({axis for axes in block.groupings for axis in axes})
     margins: dict[Any, Any] = {}
     for axes in block.groupings:
         table = np.zeros([CELLS[axis] for axis in axes], object)
         for *cell, weight in records:
-            table[tuple(cell[axis] for axis in axes)] += weight * times
+            table[tuple(cell[axis] for axis in axes)] += weight
         margins[tuple(used.index(axis) for axis in axes)] = np.array(table, object)
     query: Any = block.recipe.query
     if len(block.groupings) == 1:
@@ -63,12 +66,12 @@ def encoded(block: MomentBlock, records: list[tuple[int, int, int]], times: int)
 
 
 def moved(block: MomentBlock, before: list[Any], after: list[Any]) -> int:
-    """How far the rows of sums and squares move: in ℓ₁, or squared in ℓ₂."""
+    """How far all strands of the block move: in ℓ₁, or squared in ℓ₂."""
     pure = block.recipe.law.kind is NoiseKind.PURE
     total = 0
-    for place, times in ((2, block.unit // block.reach), (3, 1))[: 1 + block.squares]:
+    for ones, sums, squares in (strand.made for strand in block.strands):
         first, second = (
-            encoded(block, [(*record[:2], record[place]) for record in records], times)
+            encoded(block, [(x, y, ones + sums * k + squares * lack) for x, y, k, lack in records])
             for records in (before, after)
         )
         difference = first - second
@@ -116,6 +119,54 @@ def test_neighbours_move_the_integers_no_farther_than_the_noise_is_for(
         assert squared >= allowed * nearly * Fraction(999, 1000)
 
 
+@pytest.mark.parametrize("neighbors", list(Neighbors))
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("groupings", [{(0,): 1.0}, {(): 1.0}, {(0, 1): 2.0}])
+def test_a_count_that_rides_with_sums_in_pure_noise_moves_nothing_farther(
+    groupings: dict[tuple[int, ...], float], squares: bool, neighbors: Neighbors
+) -> None:
+    rng, rows, kind = np.random.default_rng(13), 2, NoiseKind.PURE
+    block = made(groupings, kind, neighbors, rows=rows, squares=squares, counted=True)
+    allowed, most = STRENGTH * UNIT**2, 0
+    replaced = neighbors is Neighbors.SUBSTITUTE
+    for _ in range(100):
+        before, after = (
+            [random_record(rng, False) for _ in range(int(rng.integers(rows + 1)))] * times
+            for times in (1, int(replaced))
+        )
+        most = max(most, moved(block, before, after) ** 2)
+    worst = [(0, 0, REACH, 0)] * rows, [(2, 1, -REACH, 0)] * rows * replaced
+    most = max(most, moved(block, *worst) ** 2)
+    assert allowed * Fraction(999, 1000) <= most <= allowed
+
+
+@pytest.mark.parametrize("squares", [True, False])
+def test_the_count_and_the_sums_are_read_off_the_ends(squares: bool) -> None:
+    """The exact ones where noise is small; and variances as stated: 6 deviations of 600 draws."""
+    groupings, kind, relation = {(0,): 1.0}, NoiseKind.PURE, Neighbors.ADD_REMOVE
+    own = {"squares": squares, "counted": True}
+    exact = {COUNT: [5, 2, 0], SUM: [3 * REACH, -REACH, 0], SQUARES: [REACH // 2, REACH, 0]}
+    expected = {COUNT: [5, 2, 0], SUM: [3, -1, 0], SQUARES: [0.5, 1, 0]}
+    tables = {what: {(0,): np.array(each)} for what, each in exact.items()}
+    for strength, draws in ((Fraction(10**20), 1), (Fraction(1), 600)):
+        block = made(groupings, kind, relation, strength=Strength(kind, strength), **own)
+        found = [block.noisy(tables) for _ in range(draws)]
+        for what in block.held.values():
+            read = [strand.read[what] for strand in block.strands]
+            values = np.array(
+                [
+                    sum(times * each[0,] for times, each in zip(read, one, strict=True))
+                    for one in found
+                ]
+            )
+            off, deviation = values - expected[what], block.deviation((0,), what)
+            if draws == 1:
+                assert np.abs(off).max() < 1e-7
+            else:
+                ratio = (off**2).mean() / deviation**2
+                assert abs(ratio - 1) < 6 * math.sqrt(5 / (3 * draws))
+
+
 @pytest.mark.parametrize("groupings", [{(0,): 1.0}, {(): 1.0}])
 def test_a_count_beside_sums_of_the_same_groups_is_free_where_records_are_replaced(
     groupings: dict[tuple[int, ...], float],
@@ -153,11 +204,13 @@ def test_a_count_beside_sums_of_the_same_groups_is_free_where_records_are_replac
 
 def test_noise_has_the_scale_that_is_stated() -> None:
     """Chi-squared of 4,000 draws, 6 deviations: false alarm below 1e-8."""
-    block = made({(0,): 1.0, (0, 1): 2.0}, NoiseKind.NORMAL, Neighbors.ADD_REMOVE)
+    groupings = {(0,): 1.0, (0, 1): 2.0}
+    block = made(groupings, NoiseKind.NORMAL, Neighbors.ADD_REMOVE, squares=False)
     tables = {(0,): np.zeros(3, np.int64), (0, 1): np.zeros((3, 2), np.int64)}
     drawn: dict[tuple[int, ...], list[float]] = {axes: [] for axes in tables}
     for _ in range(1000):
-        for axes, values in block.sums(tables).items():
+        (sums,) = block.noisy({SUM: tables})
+        for axes, values in sums.items():
             drawn[axes].append(float(values[0]))
     for axes, values in drawn.items():
         ratio = np.mean(np.square(values)) / block.scales[axes] ** 2
@@ -166,8 +219,9 @@ def test_noise_has_the_scale_that_is_stated() -> None:
 
 def test_exact_sums_come_back_when_the_noise_is_small() -> None:
     strength = Strength(NoiseKind.NORMAL, Fraction(10**12))
-    block = made({(): 1.0, (1,): 1.0}, NoiseKind.NORMAL, Neighbors.ADD_REMOVE, strength=strength)
+    own: Any = {"strength": strength, "squares": False}
+    block = made({(): 1.0, (1,): 1.0}, NoiseKind.NORMAL, Neighbors.ADD_REMOVE, **own)
     tables = {(): np.array(5 * REACH), (1,): np.array([2 * REACH, 3 * REACH])}
-    found = block.sums(tables)
+    (found,) = block.noisy({SUM: tables})
     assert found[()] == pytest.approx([5], abs=1e-4)
     assert found[1,] == pytest.approx([2, 3], abs=1e-4)

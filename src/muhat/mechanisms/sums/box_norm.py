@@ -12,6 +12,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -27,8 +28,7 @@ def box_norm(body: Body, p: float, weights: Vector, protection: Protection) -> R
 BOX_NORM = SumMechanism(
     "box-norm",
     "K-norm noise of the box",
-    "maximum-norm",
+    NoiseKind.PURE,
     box_norm,
     lambda domain: domain.by_column,
-    beside_columns=True,
 )

@@ -17,6 +17,7 @@ from muhat.domains.vectors import Vector
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -35,19 +36,16 @@ def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection
 GAUSSIAN = SumMechanism(
     "gaussian",
     "normal noise shaped by the smallest ellipsoid",
-    "normal",
+    NoiseKind.NORMAL,
     gaussian,
     lambda domain: True,
-    beside_columns=True,
-    beside_ball=True,
 )
 ELLIPSOID_NORM = SumMechanism(
     "ellipsoid-norm",
     "K-norm noise of the smallest ellipsoid",
-    "euclidean-norm",
+    NoiseKind.PURE,
     ellipsoid_norm,
     lambda domain: True,
-    beside_ball=True,
 )
 
 ELLIPSOIDAL = {each.kind: each for each in (GAUSSIAN, ELLIPSOID_NORM)}

@@ -19,6 +19,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -46,15 +47,14 @@ def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection)
 LAPLACE = SumMechanism(
     "laplace",
     "Laplace noise, the best scale for each column",
-    "laplace",
+    NoiseKind.PURE,
     laplace,
     lambda domain: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
-    beside_columns=True,
 )
 PLAIN_LAPLACE = SumMechanism(
     "plain-laplace",
     "Laplace noise of one scale",
-    "laplace",
+    NoiseKind.PURE,
     plain_laplace,
     lambda domain: False,
 )

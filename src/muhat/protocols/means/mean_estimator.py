@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,9 +31,6 @@ FOLLOWED = (
 
 class MeanEstimator(Estimator):
     """The mean of n people's records."""
-
-    learns: ClassVar[bool] = False
-    """Whether where records lie is learnt from the messages."""
 
     if TYPE_CHECKING:  # fields
 
@@ -67,8 +64,6 @@ class MeanEstimator(Estimator):
             contributions=1,
             missing="center",
             assumptions=(*assumptions, *late, *told),
-            learnt=self.learns,
-            from_devices=True,
             **found,
         )
         return protocol.released(answer)
@@ -82,7 +77,6 @@ class MeanEstimator(Estimator):
 class UnboundedMean(MeanEstimator):
     """The mean over n people whose records lie anywhere within a generous magnitude."""
 
-    learns = True
     domain: Reals
     privacy: Privacy
     n: int
