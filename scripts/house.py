@@ -21,7 +21,7 @@ START, END = "<!-- house: start -->", "<!-- house: end -->"
 ADDED = {
     "a promise": "src/muhat/privacy/renyi.py",
     "a domain": "src/muhat/domains/choices.py",
-    "an input format": "src/muhat/data/json_lines.py",
+    "an input format": "src/muhat/data/orc.py",
 }
 """The last addition of each kind: the file that it is about."""
 

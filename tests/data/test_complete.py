@@ -11,7 +11,7 @@ import pytest
 
 from muhat.data import open_source
 from muhat.data.base import paced
-from muhat.data.changed import _Changing
+from muhat.data.changed import Changing
 from muhat.data.complete import CompleteSource, _complete_parts, complete_part
 from muhat.data.gathered import _Gatherer
 from muhat.data.states import packed, unpacked
@@ -64,7 +64,7 @@ def test_every_source_has_the_same_complete_records(kind: str, tmp_path: Path) -
 
 
 def test_what_is_sent_home_holds_all_records_seen_and_those_that_count() -> None:
-    ours, theirs = (_Changing(_Summing(), _complete_parts) for _ in range(2))
+    ours, theirs = (Changing(_Summing(), _complete_parts) for _ in range(2))
     ours.add(Batch(5, (), ROWS))
     theirs.absorb(unpacked(packed(ours.state())))
     assert (theirs.rows, theirs.inner.rows, theirs.inner.total) == (5, 2, 14.0)

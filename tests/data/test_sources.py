@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
+from pyarrow import feather, orc
 
 from muhat.data import exact_sums, open_source
 from muhat.domains.lattice import BallLattice, BoxLattice, Lattice
@@ -84,6 +84,7 @@ def all_kinds(folder: Path) -> dict[str, Any]:
     pq.write_table(table, folder / "x.parquet", row_group_size=700)
     pq.write_table(pa.table({"v": vectors}), folder / "v.parquet")
     feather.write_feather(table, folder / "x.feather")
+    orc.write_table(table, folder / "x.orc", stripe_size=1, batch_size=700)
     with (
         pa.OSFile(str(folder / "x.arrow"), "wb") as file,
         pa.ipc.new_stream(file, table.schema) as writer,
@@ -117,6 +118,7 @@ def all_kinds(folder: Path) -> dict[str, Any]:
         "list of files": [folder / f"part-{part}.parquet" for part in range(3)],
         "feather": folder / "x.feather",
         "arrow stream": folder / "x.arrow",
+        "orc": folder / "x.orc",
         "csv": write_csv(folder / "x.csv", made),
     }
 
@@ -139,7 +141,7 @@ def test_columns_are_chosen_and_ordered_by_name(tmp_path: Path) -> None:
     expected = exact_sums(open_source(records(), [2, 0], 2), lattice)
     for name in (
         *("dict", "pandas", "polars", "lazy polars", "lazy polars file", "arrow", "stream"),
-        *("parquet", "feather", "csv"),
+        *("parquet", "feather", "orc", "csv"),
     ):
         source = open_source(kinds[name], ["c", "a"], 2)
         assert source.columns == ("c", "a")
@@ -310,9 +312,10 @@ def test_repeated_names_are_told_apart_by_their_order(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "x.parquet")
     pq.write_table(moved, tmp_path / "moved.parquet")
     feather.write_feather(table, tmp_path / "x.feather")
+    orc.write_table(table, tmp_path / "x.orc")
     lattice = BoxLattice.around([0] * 3, [4] * 3)
     expected = exact_sums(open_source(table, dim=3), lattice)
-    for name in ("x.parquet", "x.feather"):
+    for name in ("x.parquet", "x.feather", "x.orc"):
         assert exact_sums(open_source(tmp_path / name, dim=3), lattice) == expected
         with pytest.raises(InvalidInput, match="more than once"):
             open_source(tmp_path / name, ["x"], 1)
@@ -320,6 +323,14 @@ def test_repeated_names_are_told_apart_by_their_order(tmp_path: Path) -> None:
     assert exact_sums(both, lattice).total == tuple(2 * part for part in expected.total)
     with pytest.raises(InvalidInput, match="more than once"):
         open_source({1: [1.0], "1": [2.0]}, ["1"], 1)
+
+
+def test_a_name_with_a_dot_is_a_column_of_an_orc_file(tmp_path: Path) -> None:
+    nested = pa.array([{"b": 7.0}, {"b": 7.0}])
+    orc.write_table(pa.table({"a": nested, "a.b": [1.0, 2.0]}), tmp_path / "x.orc")
+    lattice = BoxLattice.around([0], [4])
+    found = exact_sums(open_source(tmp_path / "x.orc", ["a.b"], 1), lattice)
+    assert found == exact_sums(open_source({"a.b": [1.0, 2.0]}), lattice)
 
 
 def test_types_that_arrow_does_not_know_are_in_nobodys_way() -> None:

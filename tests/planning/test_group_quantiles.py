@@ -295,12 +295,13 @@ def test_a_change_of_length_after_counting_is_noticed(monkeypatch):
 
     from muhat.data.groups import GroupSource
 
-    count = GroupSource.counts
-    monkeypatch.setattr(
-        GroupSource,
-        "counts",
-        lambda *a, **k: [replace(one, rows=one.rows + 1) for one in count(*a, **k)],
-    )
+    count = GroupSource.counting
+
+    def one_more(*a, **k):
+        found = yield from count(*a, **k)
+        return [replace(one, rows=one.rows + 1) for one in found]
+
+    monkeypatch.setattr(GroupSource, "counting", one_more)
     with pytest.raises(DataChanged):
         by_group()
 

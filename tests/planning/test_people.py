@@ -199,3 +199,103 @@ def test_counts_of_rows_in_different_years_move_as_far_as_is_proved() -> None:
 
     for j in (1, 2, 3):
         assert nuclear(j) >= math.sqrt(j * (years - j) / (years - 1)) * nuclear(1) * (1 - 1e-9)
+
+
+def test_quantiles_of_rows_in_different_groups_cost_a_root() -> None:
+    """Four rows of a person, one a year: by year √4 times one row's noise, elsewhere 4 times."""
+
+    def scale(asked: mh.Quantile, rows: int, each: str | None, n: Any) -> float:
+        schema = mh.Schema(COLUMNS, unit="person", max_rows=rows, one_row_per=each)
+        plan = mh.plan([asked], schema=schema, privacy=mh.GDP(1.0), **n)
+        return float(plan.parts[0].mechanism.recipe.searches[0][0].scale)
+
+    for n in ({}, {"n": None}):
+        for asked in (mh.Quantile("pay", by="year"), mh.Quantile("pay", by=["sex", "year"])):
+            one = scale(asked, 1, None, n)
+            assert scale(asked, 4, None, n) == pytest.approx(4 * one, rel=1e-6)
+            assert scale(asked, 4, "year", n) == pytest.approx(2 * one, rel=1e-6)
+        for asked in (mh.Quantile("pay"), mh.Quantile("pay", by="sex")):
+            assert scale(asked, 4, "year", n) == scale(asked, 4, None, n)
+
+
+@pytest.mark.parametrize("n", ["counted", None])
+def test_all_statistics_are_of_the_same_rows(n: Any) -> None:
+    """Of six rows a person two enter: which, shows in every table, and two tables agree on it."""
+    rng = np.random.default_rng(4)
+    people, rows = 60, 6
+    data = {
+        "person": np.repeat(np.arange(people), rows),
+        "pay": rng.uniform(0, 100, people * rows),
+        "year": rng.choice([2020, 2021, 2022, 2023], people * rows),
+        "sex": rng.choice(["f", "m"], people * rows),
+    }
+    cells = mh.workloads.identity((4, 2))
+    asked = [
+        mh.Count(by=["year", "sex"]),
+        mh.Queries(cells, columns=["year", "sex"]),
+        mh.Quantile("pay", by=["year", "sex"]),
+        mh.Sum("pay", per="unit"),
+        mh.Sum("pay"),
+    ]
+    given = {} if n == "counted" else {"n": None}
+    for each in (None, "year"):
+        schema = mh.Schema(COLUMNS, unit="person", max_rows=2, one_row_per=each)
+        plan = mh.plan(asked, schema=schema, privacy=mh.ZCDP(1e12), **given)
+        release = plan.release(data)
+        counts, queries, quantiles, people_sum, row_sum = (release[one.name] for one in asked)
+        exact = np.rint(counts.value.ravel())
+        assert exact.sum() == pytest.approx(2 * people, abs=2)
+        assert np.rint(queries.value).tolist() == exact.tolist()
+        recorded = [part.recorded[0] for _, part in quantiles]
+        assert np.rint(recorded).tolist() == exact.tolist()
+        # A sum of a person's rows is clipped to the bounds of the column, so it is no more.
+        assert float(people_sum) <= float(row_sum) + 1
+
+
+def test_rows_of_one_year_are_chosen_from_for_quantiles_and_queries_too() -> None:
+    """Everybody has 500 rows of one year and one of another: one of each enters."""
+    people = 200
+    year = np.tile([2020] * 50 + [2021], people)
+    data = {
+        "person": np.repeat(np.arange(people), 51),
+        "pay": np.where(year == 2020, 10.0, 90.0),
+        "year": year,
+        "sex": ["f"] * len(year),
+    }
+    schema = mh.Schema(COLUMNS, unit="person", max_rows=2, one_row_per="year")
+    cells = mh.workloads.identity(4)
+    for asked in (mh.Quantile("pay", 0.25), mh.Queries(cells, columns="year")):
+        release = mh.plan([asked], schema=schema, privacy=mh.ZCDP(1e6), n=None).release(data)
+        if isinstance(asked, mh.Queries):
+            assert release.value == pytest.approx([200, 200, 0, 0], abs=1)
+        else:
+            assert release.recorded == pytest.approx([400], abs=1)
+    low, high = (
+        mh.plan([mh.Quantile("pay", q)], schema=schema, privacy=mh.ZCDP(1e6), n=None).release(data)
+        for q in (0.4, 0.6)
+    )
+    assert (float(low), float(high)) == pytest.approx((10, 90), abs=0.1)
+
+
+def test_a_set_reads_the_data_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from muhat.data import base
+
+    times = []
+    fold = base.fold_partitions
+
+    def counted(source: Any, accumulator: Any) -> Any:
+        times.append(type(source).__name__)
+        return fold(source, accumulator)
+
+    monkeypatch.setattr(base, "fold_partitions", counted)
+    asked = [*ASKED, mh.Variance("pay"), mh.Mean("pay", by="sex")]
+    mh.plan(asked, schema=mh.Schema(COLUMNS), privacy=mh.ZCDP(5.0), n=None).release(table())
+    assert len(times) == 1
+    times.clear()
+    mh.plan(asked, schema=PEOPLE, privacy=mh.ZCDP(5.0), n=None).release(table())
+    # What enters is kept, and added up in a second pass that reads nothing.
+    assert times[1:] == ["PeopleHere"]
+    times.clear()
+    both = [*asked, mh.Mean("pay", per="unit")]
+    mh.plan(both, schema=PEOPLE, privacy=mh.ZCDP(5.0), n=None).release(table())
+    assert sorted(times[1:]) == ["PeopleHere", "RecordsHere"]

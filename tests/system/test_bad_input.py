@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from hostile import (
@@ -51,6 +52,12 @@ def files(tmp_path):
     (tmp_path / "cut.arrow").write_bytes(whole[: len(whole) // 3])
     (tmp_path / "garbage.feather").write_bytes(CANARY_TEXT.encode() * 50)
     (tmp_path / "empty.arrow").write_bytes(b"")
+    orc.write_table(table, tmp_path / "d.orc")
+    whole = (tmp_path / "d.orc").read_bytes()
+    (tmp_path / "cut.orc").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "footer.orc").write_bytes(whole[:-40] + bytes(39) + whole[-1:])
+    (tmp_path / "garbage.orc").write_bytes(CANARY_TEXT.encode() * 50)
+    (tmp_path / "empty.orc").write_bytes(b"")
     text = pd.DataFrame(ROWS).to_csv(index=False).encode()
     (tmp_path / "d.csv").write_bytes(text)
     (tmp_path / "empty.csv").write_bytes(b"")
@@ -76,6 +83,10 @@ BAD_FILES = {
     "cut.arrow": "damaged",
     "garbage.feather": "damaged",
     "empty.arrow": "damaged",
+    "cut.orc": "damaged",
+    "footer.orc": "damaged",
+    "garbage.orc": "damaged",
+    "empty.orc": "damaged",
     "empty.csv": "header",
     "blank.csv": "header",
     "header.csv": "no rows",
@@ -165,7 +176,7 @@ def test_a_refusal_of_a_file_shows_nothing_but_its_name(files, name, secret):
     assert_no_canary(words_of(refusal.value))
 
 
-@pytest.mark.parametrize("file", ["d.parquet", "d.arrow", "d.csv"])
+@pytest.mark.parametrize("file", ["d.parquet", "d.arrow", "d.orc", "d.csv"])
 @pytest.mark.parametrize("case", BAD_ARGUMENTS)
 def test_a_bad_argument_is_refused_before_the_charge(files, file, case):
     options, expected = BAD_ARGUMENTS[case]

@@ -39,7 +39,7 @@ class ChangedSource(Source):
     def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """Records are changed where they are read."""
         change = self._change
-        found = self._source.fold(lambda: _Changing(accumulator(), change))
+        found = self._source.fold(lambda: Changing(accumulator(), change))
         if found is None:
             return None
         if self._source.known_rows not in (None, sum(each.rows for each in found)):
@@ -47,7 +47,7 @@ class ChangedSource(Source):
         return [each.inner for each in found]
 
 
-class _Changing(Generic[Accumulated]):
+class Changing(Generic[Accumulated]):
     """Changes records for an accumulator; `rows` are all that were seen."""
 
     def __init__(self, inner: Accumulated, change: Change) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.cell_kernel import Axes, Table, checked_sets, marginal
+from muhat.data.shared import Reading
 from muhat.errors import InvalidInput, SourceFailed
 from muhat.workloads.cells import sizes, writable
 from muhat.workloads.marginals import LARGEST_CELLS
@@ -60,6 +61,11 @@ class Histogram(ABC):
     @abstractmethod
     def margins(self, sets: Iterable[Axes]) -> dict[Axes, Table]:
         """For each set of axes the table of counts, its axes in the order given."""
+
+    def reading(self, sets: Iterable[Axes]) -> Reading[dict[Axes, Table]]:
+        """The same, without a pass."""
+        return self.margins(sets)
+        yield
 
 
 class DenseHistogram(Histogram):

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Source
-from muhat.data.engine import read_once
 from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import parts
+from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.states import Numbers, joined
 from muhat.records.columns import Batch, Column, Floats
 
@@ -78,7 +78,19 @@ def count_windows(
     >>> found.counts.tolist(), found.before, found.total
     ([0, 1, 2, 0, 0, 1, 0, 0, 0, 0, 1], 0, 5)
     """
-    accumulators = read_once(source, lambda: _WindowAccumulator(grids, windows, missing == "drop"))
+    return carried_out(counting_windows(source, grids, windows, missing=missing))
+
+
+def counting_windows(
+    source: Source,
+    grids: Sequence[UniformGrid],
+    windows: Sequence[Window],
+    *,
+    missing: str = "center",
+) -> Reading[list[WindowCounts]]:
+    """`count_windows`, as a reading that may share its pass."""
+    drop = missing == "drop"
+    accumulators = yield Pass(source, lambda: _WindowAccumulator(grids, windows, drop))
     tables = [
         reduce(operator.add, [each.tables[index] for each in accumulators])
         for index in range(len(windows))

@@ -25,6 +25,7 @@ from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.data.group_cells import GroupCells
 from muhat.data.selection import column_names
+from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
 from muhat.data.units import People
@@ -109,11 +110,18 @@ class GroupSource:
 
         Missing values go where `count_windows` puts them.
         """
+        return carried_out(self.counting(grids, windows, missing=missing))
+
+    def counting(
+        self, grids: Sequence[UniformGrid], windows: Sequence[Window], *, missing: str = "center"
+    ) -> Reading[list[WindowCounts]]:
+        """`counts`, as a reading that may share its pass."""
         drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
         coders, groups = self._coders, self.groups
-        first, *others = read_once(
+        found: list[GroupCells] = yield Pass(
             self._source, lambda: GroupCells(grids, windows, coders, groups, drop)
         )
+        first, *others = found
         for each in others:
             first.merge(each)
         return first.counted(windows)

@@ -16,8 +16,8 @@ from muhat.data.base import Source
 from muhat.data.categories import Categories
 from muhat.data.cell_kernel import Axes, CellAccumulator, CellTables, Table
 from muhat.data.coding import Coder
-from muhat.data.engine import read_once
 from muhat.data.selection import Columns, column_names
+from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
 from muhat.data.units import People
 from muhat.errors import InvalidInput
@@ -57,8 +57,12 @@ class CellSource:
         the tables are the marginals of one histogram. Raises DataChanged and SourceFailed as
         `exact_sums` does.
         """
+        return carried_out(self.reading(sets))
+
+    def reading(self, sets: Iterable[Axes]) -> Reading[dict[Axes, Table]]:
+        """`count`, as a reading that may share its pass."""
         coders, tables = self._coders, CellTables(self.shape, sets)
-        read_once(self._source, lambda: CellAccumulator(coders, tables))
+        yield Pass(self._source, lambda: CellAccumulator(coders, tables))
         return tables.tables()
 
 

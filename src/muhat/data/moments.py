@@ -28,7 +28,6 @@ from muhat.data.base import Source
 from muhat.data.categories import Categories
 from muhat.data.cell_kernel import Axes, checked_sets
 from muhat.data.coding import Coder
-from muhat.data.engine import read_once
 from muhat.data.moment_kernel import (
     PRODUCT_UNIT,
     STEP_BITS,
@@ -38,6 +37,7 @@ from muhat.data.moment_kernel import (
     ValueKernel,
     cells_of,
 )
+from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
 from muhat.data.units import People
 from muhat.domains.lattice import BoxLattice
@@ -208,6 +208,16 @@ class MomentSource:
         histogram of shape `cells`, since such records are in the last cell of the axis. Raises
         DataChanged and SourceFailed as `exact_sums` does.
         """
+        return carried_out(self.reading(wanted, squares, undeclared=undeclared))
+
+    def reading(
+        self,
+        wanted: Mapping[Family, tuple[Axes, ...]],
+        squares: Collection[Family] = (),
+        *,
+        undeclared: bool = False,
+    ) -> Reading[dict[tuple[Family, bool], Tables]]:
+        """`tables`, as a reading that may share its pass."""
         rows = {}
         sets = {family: checked_sets(self.shape, given) for family, given in wanted.items()}
         for family in wanted:
@@ -221,7 +231,7 @@ class MomentSource:
         coders, places = self._coders, self._places()
         tables = MomentTables(coders, {row: sets[key[0]] for key, row in rows.items()})
         kernels = [ValueKernel(column.lattice, column.reach) for column in self._columns]
-        read_once(self._source, lambda: MomentAccumulator(kernels, coders, places, tables))
+        yield Pass(self._source, lambda: MomentAccumulator(kernels, coders, places, tables))
         found = tables.tables()
         if undeclared:
             return {key: found[row] for key, row in rows.items()}

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from muhat.data.base import Source
+from muhat.data.coding import Coder
 from muhat.data.files import FileData, open_files
 from muhat.data.formats import KINDS
 from muhat.data.selection import Coders, Columns, coders_for, column_names
+from muhat.data.shared import Table, TableColumns
 from muhat.data.unit_ids import IdentityCoder
-from muhat.data.units import People, of_people
+from muhat.data.units import EnteringRows, People, of_people
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
@@ -48,6 +50,8 @@ def open_source(
     >>> open_source(np.zeros((3, 2))).columns
     ('0', '1')
     """
+    if isinstance(data, Table):
+        return data.view(column_names(columns) if columns else (), coders, people)
     if people is not None:
         return _open_people(data, columns, dim, coders, people)
     chosen = column_names(columns)
@@ -66,6 +70,22 @@ def open_source(
 
         return open_list(data, chosen, dim, coders)
     return _open_foreign(data, chosen, dim, coders)
+
+
+def open_table(data: Any, reads: TableColumns) -> Table:
+    """The data, opened once for all who read these columns, or InvalidInput; no value is read.
+
+    `open_source` takes it in the place of the data, for some of the columns.
+    """
+    names, people = tuple(reads.columns), reads.people
+    coders = [None if each is None else Coder(each) for each in reads.columns.values()]
+    if people is not None:
+        rows = open_source(data, names, len(names), coders=coders, people=people)
+        assert isinstance(rows, EnteringRows)
+        return Table(reads, rows, rows.records)
+    # Without columns there is only something to count.
+    rows = open_source(data, names, len(names), coders=coders) if names else open_source(data)
+    return Table(reads, rows)
 
 
 def _open_people(

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
 
@@ -251,7 +252,7 @@ def _told_apart(codes: NDArray[Any]) -> NDArray[np.intp]:
     return np.asarray(cells.dictionary_encode().indices).astype(np.intp)
 
 
-class _People(Source):
+class EnteringRows(Source):
     """What enters of a source; how much that is nobody is told."""
 
     known_rows = None
@@ -272,12 +273,16 @@ class _People(Source):
         """Raise DataChanged if the data within are not those that were opened."""
         self._source.check_unchanged()
 
+    @abstractmethod
+    def records(self, per: str) -> Source:
+        """One record a person, made of the very rows that enter."""
+
     def _require_all(self, rows: int) -> None:
         if self._source.known_rows not in (None, rows):
             raise DataChanged("the data have changed their length since they were counted.")
 
 
-class PeopleHere(_People, PartitionedSource):
+class PeopleHere(EnteringRows, PartitionedSource):
     """Rows on this machine: read once, and kept as they enter for all further passes."""
 
     _source: PartitionedSource
@@ -301,14 +306,20 @@ class PeopleHere(_People, PartitionedSource):
         """Parts with whole people."""
         if not self._brought_together():
             raise SourceFailed("the data could not be read to the end: the file may be damaged.")
-        parts = self._parts or []
-        rule, unread = self._rule, self._unread
-        found = [Partition(part.size, partial(_batches, part, rule)) for part in parts]
+        rule, parts, unread = self._rule, self._parts or [], self._unread
+        found = [Partition(part.size, partial(self._batches, part)) for part in parts]
         if unread:
             found.append(
                 Partition(0, lambda: (rule.unread(layout, n) for layout, n in unread.items()))
             )
         return found
+
+    def records(self, per: str) -> RecordsHere:
+        """One record a person, made of the rows that are kept: nothing is read again."""
+        return RecordsHere(self, per)
+
+    def _batches(self, part: RowsPart) -> Iterator[Batch]:
+        return _batches(part, self._rule)
 
     def _brought_together(self) -> bool:
         """Whether all rows could be read; they are read once."""
@@ -325,6 +336,25 @@ class PeopleHere(_People, PartitionedSource):
                 except OSError:
                     return False
             return True
+
+
+class RecordsHere(PeopleHere):
+    """One record a person, of rows that have been chosen for another reader."""
+
+    def __init__(self, rows: PeopleHere, per: str) -> None:
+        super().__init__(rows._source, replace(rows._rule, per=per))
+        self._rows = rows
+
+    def _brought_together(self) -> bool:
+        together = self._rows._brought_together()
+        self._parts, self._unread = self._rows._parts, self._rows._unread
+        return together
+
+    def _batches(self, part: RowsPart) -> Iterator[Batch]:
+        if not part.settled:
+            part.settle(self._rows._rule.entering(part))
+        for layout, words in self._rule._entering(part.read()).items():
+            yield from layout.batches(words)
 
 
 def _batches(part: RowsPart, rule: Rule) -> Iterator[Batch]:
@@ -347,8 +377,12 @@ class _Bringing:
         self._waiting.add(batch)
 
 
-class PeopleElsewhere(_People):
+class PeopleElsewhere(EnteringRows):
     """Rows of a cluster, which brings those of a person together in every pass."""
+
+    def records(self, per: str) -> PeopleElsewhere:
+        """One record a person: the same key chooses the same rows in another pass."""
+        return PeopleElsewhere(self._source, replace(self._rule, per=per))
 
     def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
         """Rows are chosen where they are."""

@@ -52,6 +52,10 @@ class Ball(Domain, keys=("radius", "center")):
         self._set(radius=r, center=center_vector(center, size), half_widths=np.full(size, r))
         check_scale(self.half_widths)
 
+    @property
+    def euclidean_radius(self) -> float:
+        return self.radius
+
     def reach(self, directions: Matrix) -> Vector:
         return np.asarray(self.radius * p_norm(directions, 2))
 

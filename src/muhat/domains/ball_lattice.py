@@ -131,6 +131,10 @@ class BallLattice(
         return math.frexp(self.clip_radius)[1] - BITS
 
     @property
+    def axis_radius(self) -> float | None:
+        return self.clip_radius if self.whitening is None else None
+
+    @property
     def grid(self) -> Fraction:
         """The step 2^exponent."""
         return power_of_two(self.exponent)

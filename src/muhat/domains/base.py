@@ -85,6 +85,11 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         return self.dim
 
     @property
+    def euclidean_radius(self) -> float | None:
+        """The radius of a Euclidean ball; None for what is none."""
+        return None
+
+    @property
     def is_centered(self) -> bool:
         """Whether K = −K is known."""
         return self.is_symmetric and not self.center.any()

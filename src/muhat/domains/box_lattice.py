@@ -128,6 +128,10 @@ class BoxLattice(
         return self.dim
 
     @property
+    def plain_box(self) -> BoxLattice:
+        return self
+
+    @property
     def grid(self) -> tuple[Fraction, ...]:
         """The step 2^exponent of every coordinate."""
         return tuple(power_of_two(exponent) for exponent in self.exponents)
@@ -201,6 +205,7 @@ class ColumnsLattice(Lattice):
     """
 
     kind = "columns"
+    by_column = True
     box: BoxLattice
     squares: bool = False
     counts: bool = False
@@ -217,6 +222,10 @@ class ColumnsLattice(Lattice):
     @property
     def width(self) -> int:
         return self.box.dim
+
+    @property
+    def plain_box(self) -> BoxLattice:
+        return self.box
 
     def kernel(self) -> BoxKernel:
         return BoxKernel(self.box.coordinates(), squares=self.squares, counts=self.counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from muhat._plain import Plain
 from muhat.records.columns import Column, FloatArray, whole_records
 from muhat.records.exact import Steps
 from muhat.records.tiles import Indices, Tiles
+
+if TYPE_CHECKING:
+    from muhat.domains.box_lattice import BoxLattice
 
 ClipFunction = Callable[[Sequence[Column]], list[FloatArray]]
 """Columns of records in, coordinates of points of a domain out, each record by itself.
@@ -114,6 +117,10 @@ class Lattice(Plain, ABC, tag="kind", exact=True):
     kind: ClassVar[str]
     sum_type: ClassVar[type] = object
     """What sums are kept in: Python integers, of any size."""
+    by_column: ClassVar[bool] = False
+    """Whether it leaves missing values out of their column by itself, and not whole records."""
+    of_any_width: ClassVar[bool] = False
+    """Whether records may have other columns than `record_dim`: `for_width` decides."""
 
     @property
     @abstractmethod
@@ -129,6 +136,20 @@ class Lattice(Plain, ABC, tag="kind", exact=True):
     def width(self) -> int:
         """Floats a record has on its way."""
         return max(self.record_dim, self.dim)
+
+    @property
+    def plain_box(self) -> BoxLattice | None:
+        """The grid of the columns, where sums are those of their values; else None."""
+        return None
+
+    @property
+    def axis_radius(self) -> float | None:
+        """How far coordinates reach, where squares of each may stand beside the sums; else None."""
+        return None
+
+    def for_width(self, columns: int) -> Lattice:
+        """The lattice for records of so many columns."""
+        return self
 
     @abstractmethod
     def kernel(self) -> Kernel:

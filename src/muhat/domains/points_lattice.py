@@ -39,6 +39,7 @@ class PointsLattice(TableLattice):
 
     kind = "points"
     sum_type = np.int64  # counts fit, and there may be many of them
+    of_any_width = True
     size: int
     default: int = 0
     coordinates: bytes | None = None
@@ -87,6 +88,16 @@ class PointsLattice(TableLattice):
     @property
     def width(self) -> int:
         return self.record_dim  # cells are only counted
+
+    def for_width(self, columns: int) -> PointsLattice:
+        if columns == self.record_dim:
+            return self
+        if columns != 1:
+            raise InvalidInput(
+                f"records of points are one column of codes, or {self.record_dim} columns of "
+                f"coordinates; got {columns} columns."
+            )
+        return PointsLattice.of(self.size)
 
     @property
     def part_bits(self) -> int:

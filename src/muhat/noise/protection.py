@@ -31,6 +31,14 @@ class Protection(Plain):
         """What a step must guarantee that takes a share, all steps having noise of one kind."""
         return replace(self, promise=Strength.of(self.promise, kind).part(share))
 
+    def apart(self, kind: NoiseKind) -> Protection:
+        """The same where no two records of a person lie in one group.
+
+        Each group is then protected against one of them, and k groups share what there is.
+        """
+        one = self.part(kind, Fraction(1, self.contributions))
+        return replace(one, contributions=1)
+
     def check(self, law: Law, moved: Fraction) -> None:
         """The proof of a mechanism: its noise hides what moves its integers so far at most."""
         if not law.keeps(self.promise, moved):

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.domains.lattice import BoxLattice
-from muhat.mechanisms.sums.ball_query import BallQuery
-from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.release.answer import CONFIDENCE
@@ -38,7 +35,7 @@ class Estimate:
 def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
     """The value and its spread, from the noisy rows of its query."""
     query = plan.recipe.query
-    counts = noisy[query.sum_rows + len(query.squares) :] if isinstance(query, ColumnsQuery) else []
+    counts = noisy[len(noisy) - query.column_counts :]
     squares = _squares(plan, noisy)
     if plan.is_ratio:
         ratio = _ratio(plan, noisy[: query.sum_rows], counts or noisy[-1:])
@@ -54,7 +51,7 @@ def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
     if plan.statistic == "mean":
         assert plan.n is not None
         totals = [total / plan.n for total in totals]
-    box = _box(plan)
+    box = None if query.lattice is None else query.lattice.plain_box
     if box is not None:
         # Exact up to the last step: a centre far from 0 must not swallow the digits.
         places = zip(box.center_units, box.grid, totals, strict=True)
@@ -63,13 +60,6 @@ def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
     assert plan.recipe.center is not None
     middle = float(centers) * plan.recipe.center
     return Estimate(middle + plan.recipe.to_domain(totals), plan.spread, None, squares)
-
-
-def _box(plan: NoisySums) -> BoxLattice | None:
-    query = plan.recipe.query
-    if isinstance(query, ColumnsQuery):
-        return query.box
-    return query.lattice if isinstance(query.lattice, BoxLattice) else None
 
 
 def _centers(plan: NoisySums, count: Fraction) -> Fraction:
@@ -117,17 +107,11 @@ def _squares(plan: NoisySums, noisy: list[Fraction]) -> Squares | None:
     spread = recipe.square_spread
     if spread is None:
         return None
-    assert isinstance(query, ColumnsQuery | BallQuery)
+    assert recipe.center is not None
     lacking = noisy[query.sum_rows : query.sum_rows + query.square_rows]
     totals = np.array([float(total) for total in lacking])
-    if isinstance(query, ColumnsQuery):
-        ends = zip(query.box.reach, query.box.grid, strict=True)
-        halves = np.array([float(reach * step) for reach, step in ends])
-        return Squares(totals, spread, np.array(query.box.center), halves)
-    assert recipe.center is not None
-    ball = query.lattice.ball
-    radius = recipe.to_domain([ball.radius * ball.grid] * query.dim)
-    return Squares(totals, spread, recipe.center, radius, float(query.base))
+    halves = recipe.to_domain(query.square_reach)
+    return Squares(totals, spread, recipe.center, halves, float(query.base))
 
 
 def _recorded(plan: NoisySums, counts: list[Fraction]) -> Recorded:

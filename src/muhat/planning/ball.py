@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat.domains.blocks import Block
-from muhat.domains.lattice import BallLattice
 from muhat.mechanisms.sums.ball_squares import ball_recipe
 from muhat.mechanisms.sums.joint import bounded_share
+from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.laws import LAWS
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task
-
-LAWS_BY_NAME = {"gaussian": "normal", "ellipsoid-norm": "euclidean-norm"}
-"""The noise that a ball can have beside its squares."""
 
 
 def squared_block(task: Task) -> Block | None:
@@ -30,11 +28,11 @@ def squared_block(task: Task) -> Block | None:
     if task.clip is not None or len(task.body.blocks) != 1:
         return None
     (block,) = task.body.blocks
-    lattice = block.lattice
-    if not isinstance(lattice, BallLattice) or lattice.whitening is not None:
+    radius = block.lattice.axis_radius
+    if radius is None:
         return None
     axes = np.ones(task.domain.dim) if block.transform is None else block.transform
-    same = np.allclose(lattice.clip_radius * axes, task.domain.half_widths, rtol=1e-9, atol=0)
+    same = np.allclose(radius * axes, task.domain.half_widths, rtol=1e-9, atol=0)
     return block if same and (block.center == task.domain.center).all() else None
 
 
@@ -46,20 +44,20 @@ def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -
     wanted = task.population is not False and (task.population or task.contributions == 1)
     if not wanted or (task.statistic == "sum" and task.is_secret):
         return {}
-    known = [name for name in names if name in LAWS_BY_NAME]
+    known = [MECHANISMS[name] for name in names if MECHANISMS[name].beside_ball]
     if not task.population:
-        known = [name for name in known if name == "gaussian"]
+        known = [each for each in known if LAWS[each.law].independent]
     block = squared_block(task) if known else None
     if block is None:
         return {}
     return {
-        name: ball_recipe(
-            name if share is None else "joint",
-            LAWS_BY_NAME[name],
+        each.name: ball_recipe(
+            each.name if share is None else "joint",
+            each.law,
             block,
             task.protection,
             count_share=0.0 if share is None else 1 - bounded_share(share),
             each=bool(task.population),
         )
-        for name in known
+        for each in known
     }

@@ -8,6 +8,7 @@ they are asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,16 +20,17 @@ from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.columns import columns_recipe
 from muhat.mechanisms.sums.joint import share_for_mean
+from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.law import ScaleFamily
+from muhat.noise.laws import LAWS
 from muhat.planning.ball import squared_block
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task
-
-LAWS_BY_NAME = {"gaussian": "normal", "laplace": "laplace", "box-norm": "maximum-norm"}
-"""The noise that the columns of a box can have beside their squares and counts."""
 
 LOPSIDED = 1 - 2.0**-30
 """Squares are free about the middle of the bounds; below this the lattice's centre is not it."""
@@ -45,31 +47,31 @@ def releases_columns(task: Task) -> bool:
 def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
     """A recipe for each of the named mechanisms that has something to release beside the sums."""
     recipes = {}
-    for name in LAWS_BY_NAME.keys() & set(names):
-        lattice = _lattice(task, name)
-        secret_mean = task.statistic == "mean" and task.is_secret
+    secret_mean = task.statistic == "mean" and task.is_secret
+    for each in (MECHANISMS[name] for name in names if MECHANISMS[name].beside_columns):
+        lattice = _lattice(task, LAWS[each.law])
         if secret_mean or lattice.squares or lattice.counts:
-            recipes[name] = _recipe(task, name, lattice)
-    return {name: recipes[name] for name in names if name in recipes}
+            recipes[each.name] = _recipe(task, each, lattice)
+    return recipes
 
 
-def _recipe(task: Task, name: str, lattice: ColumnsLattice) -> Recipe:
+def _recipe(task: Task, mechanism: SumMechanism, lattice: ColumnsLattice) -> Recipe:
     secret_mean = task.statistic == "mean" and task.is_secret
     share = 0.0
     if secret_mean and not lattice.counts:
         share = 1 - share_for_mean(task.body, task.p, task.weights)
     return columns_recipe(
-        "joint" if secret_mean else name,
-        LAWS_BY_NAME[name],
+        "joint" if secret_mean else mechanism.name,
+        mechanism.law,
         lattice,
-        _axes(task, name, lattice.box),
+        _axes(task, LAWS[mechanism.law], lattice.box),
         task.protection,
         count_share=share,
         from_zero=task.statistic == "sum" and task.is_secret,
     )
 
 
-def _lattice(task: Task, name: str) -> ColumnsLattice:
+def _lattice(task: Task, law: ScaleFamily) -> ColumnsLattice:
     """What is summed of every column."""
     assert isinstance(task.domain, Box)
     lower, upper = zip(*task.domain.bounds, strict=True)
@@ -78,20 +80,20 @@ def _lattice(task: Task, name: str) -> ColumnsLattice:
         box = BoxLattice.with_zero(lower, upper)
     else:
         box = BoxLattice.around(lower, upper)
-    return ColumnsLattice(box, squares=_has_squares(task, name, box), counts=dropped)
+    return ColumnsLattice(box, squares=_has_squares(task, law, box), counts=dropped)
 
 
-def _has_squares(task: Task, name: str, box: BoxLattice) -> bool:
+def _has_squares(task: Task, law: ScaleFamily, box: BoxLattice) -> bool:
     if task.population is False or (task.statistic == "sum" and task.is_secret):
         return False
     if task.population:
         return True
     middle = all(e >= 2 * m * LOPSIDED for e, m in zip(box.extent, box.reach, strict=True))
-    independent = name == "gaussian" or (name == "laplace" and not task.is_secret)
-    return middle and independent and task.contributions == 1
+    free = law.independent and (law.stable or not task.is_secret)
+    return middle and free and task.contributions == 1
 
 
-def _axes(task: Task, name: str, box: BoxLattice) -> Vector:
+def _axes(task: Task, law: ScaleFamily, box: BoxLattice) -> Vector:
     """The proportions of the noise on the sums: those that are best without squares and counts."""
     halves = np.array(
         [float(extent * step) / 2 for extent, step in zip(box.extent, box.grid, strict=True)]
@@ -99,10 +101,10 @@ def _axes(task: Task, name: str, box: BoxLattice) -> Vector:
     if task.statistic == "sum" and task.is_secret:
         ends = np.abs([task.domain.bounding_box])[0]
         halves = ends.max(axis=0)
-    if name == "box-norm":
+    if math.isinf(law.sensitivity_norm):
         return halves
     around = Box(-halves, halves)
-    if name == "laplace":
+    if law.sensitivity_norm == 1:
         return around.laplace_scales(task.p, task.weights)
     return smallest_ellipsoid(around, task.p, "shifted", weights=task.weights).scales
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from muhat.data.categories import Categories
     from muhat.data.grid_counts import Window, WindowCounts
     from muhat.data.groups import GroupSource
+    from muhat.data.shared import Reading
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -178,30 +179,45 @@ class GroupQuantiles(Mechanism):
         return f"{self.each.note(source)} by {', '.join(self.by)}"
 
     def read(self, source: GroupSource) -> GroupQuantileAnswer:
+        """The quantiles by themselves."""
+        (answer,) = self.answers(source)
+        assert isinstance(answer, GroupQuantileAnswer)
+        return answer
+
+    def reading(self, source: GroupSource) -> Reading[tuple[GroupQuantileAnswer]]:
         """Count, and search among the counts of all groups, pass by pass."""
+        from muhat.data.shared import answered
+
         each = self.each
+        grids, rule = each.recipe.grids, each.missing_rule
 
-        def count(windows: Sequence[Window]) -> list[WindowCounts]:
-            rule = each.missing_rule
-            return each.checked(source.counts(each.recipe.grids, windows, missing=rule))
+        def counting(windows: Sequence[Window]) -> Reading[list[WindowCounts]]:
+            found = yield from source.counting(grids, windows, missing=rule)
+            return each.checked(found)
 
+        groups = yield from answered(each.recipe.searching(), counting)
         basis = self.basis()
-        return GroupQuantileAnswer(
+        answer = GroupQuantileAnswer(
             by=self.by,
             labels=tuple(one.labels for one in self.categories),
-            answers=tuple(
-                each.answer(found, source.columns, **basis)
-                for found in each.recipe.run_groups(count)
-            ),
+            answers=tuple(each.answer(found, source.columns, **basis) for found in groups),
             **basis,
         )
+        return (answer,)
 
 
 def quantiles_of(
-    asked: Quantiles, terms: Terms, columns: tuple[str, ...] | None = None
+    asked: Quantiles,
+    terms: Terms,
+    columns: tuple[str, ...] | None = None,
+    *,
+    apart: bool = False,
 ) -> QuantileSearch | GroupQuantiles:
-    """The noisy searches for quantiles: of all records, or of each group of them."""
-    each = quantile_search(asked, terms, columns)
+    """The noisy searches for quantiles: of all records, or of each group of them.
+
+    `apart` says that of a person no two records lie in one group.
+    """
+    each = quantile_search(asked, terms, columns, apart=apart)
     if not asked.categories:
         return each
     return GroupQuantiles(
@@ -221,10 +237,12 @@ def group_quantiles(
     categories: tuple[Categories, ...],
     missing: str,
     resolution: float | None = None,
+    *,
+    apart: bool = False,
 ) -> QuantileSearch | GroupQuantiles:
     """Quantiles of one column between public bounds, in the groups that categories make.
 
-    Without categories they are of all records.
+    Without categories they are of all records. `apart` as `quantiles_of` has it.
     """
     asked = Quantiles.of(
         q,
@@ -234,7 +252,7 @@ def group_quantiles(
         missing=missing,
         categories=categories,
     )
-    return quantiles_of(asked, terms, (column,))
+    return quantiles_of(asked, terms, (column,), apart=apart)
 
 
 def rank_noise(
@@ -244,6 +262,8 @@ def rank_noise(
     categories: tuple[Categories, ...],
     missing: str,
     resolution: float | None = None,
+    *,
+    apart: bool = False,
 ) -> float:
     """The standard deviation of a comparison, in records, for noise of the strength 1.
 
@@ -254,7 +274,7 @@ def rank_noise(
     >>> round(rank_noise(0.5, (0, 1023), Terms.checked(GDP(0.1), 100), (), "none", 1.0) ** 2, 6)
     12.0
     """
-    mechanism = group_quantiles("", q, bounds, terms, categories, missing, resolution)
+    mechanism = group_quantiles("", q, bounds, terms, categories, missing, resolution, apart=apart)
     strength = Strength.of(terms.privacy, NoiseKind.named_by(terms.privacy)).squared
     scales = [search.scale for row in mechanism.recipe.searches for search in row]
     return max(scales) * math.sqrt(strength)

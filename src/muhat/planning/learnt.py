@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from muhat.data.base import Source
     from muhat.data.categories import Label
+    from muhat.data.shared import Reading
     from muhat.data.values import ValueSource
 
 SELECTION_SHARE = Fraction(1, 10)
@@ -364,6 +365,8 @@ class LearntFirst(Mechanism):
 
     def read(self, source: Opened) -> tuple[Answer, ...]:
         """Learn, then plan the statistics for what was learnt, and read them."""
+        from muhat.data.shared import carried_out_together
+
         rows = self._learn_rows(source)
         groups, remarks = self._learn_groups(source, rows)
         if self.learns_rows:
@@ -377,10 +380,12 @@ class LearntFirst(Mechanism):
             plan = plan.planned(sources)
         except InvalidInput:
             raise DataChanged("the number of rows changed between counting and reading.") from None
+        work = zip(plan.parts, sources, strict=True)
+        read = carried_out_together([part.mechanism.reading(each) for part, each in work])
         answers = []
         asked = {each.name: each for each in self.asked}
-        for part, each in zip(plan.parts, sources, strict=True):
-            for name, answer in zip(part.names, part.mechanism.answers(each), strict=True):
+        for part, own in zip(plan.parts, read, strict=True):
+            for name, answer in zip(part.names, own, strict=True):
                 empty = [column for column in asked[name].by if groups.get(column) == ()]
                 found = _without_groups(answer, asked[name], empty[0]) if empty else answer
                 answers.append(dataclasses.replace(found, remarks=remarks))
@@ -389,9 +394,10 @@ class LearntFirst(Mechanism):
                 opened.check_unchanged()
         return tuple(answers)
 
-    def answers(self, source: Opened) -> tuple[Answer, ...]:
+    def reading(self, source: Opened) -> Reading[tuple[Answer, ...]]:
         """Every statistic."""
         return self.read(source)
+        yield
 
     def _learn_rows(self, source: Opened) -> int:
         """How many rows of a person enter: declared, or as most people have, with noise."""

@@ -35,12 +35,13 @@ if TYPE_CHECKING:
 
     from muhat.data.categories import Categories
     from muhat.data.histogram import CellSource
+    from muhat.data.shared import Reading
 
 Axes = tuple[int, ...]
 
 
 class Counts(Protocol):
-    """Records that can be counted by cell; nothing is read before `margins`."""
+    """Records that can be counted by cell; nothing is read before `reading`."""
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -49,7 +50,7 @@ class Counts(Protocol):
     def total(self) -> int:
         """The number of records, where it is public."""
 
-    def margins(self, sets: Iterable[Axes]) -> Mapping[Axes, NDArray[np.int64]]:
+    def reading(self, sets: Iterable[Axes]) -> Reading[Mapping[Axes, NDArray[np.int64]]]:
         """The exact marginal tables of counts over sets of axes."""
 
 
@@ -68,9 +69,9 @@ class TableCounts:
         """The number of rows."""
         return self.source.rows()
 
-    def margins(self, sets: Iterable[Axes]) -> Mapping[Axes, NDArray[np.int64]]:
+    def reading(self, sets: Iterable[Axes]) -> Reading[Mapping[Axes, NDArray[np.int64]]]:
         """One pass over the rows."""
-        return self.source.count(sets)
+        return self.source.reading(sets)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -303,15 +304,21 @@ class LinearAnswers(Mechanism):
         return self.workload.describe()
 
     def read(self, source: Counts) -> QueryAnswer:
+        """The answers by themselves."""
+        (answer,) = self.answers(source)
+        assert isinstance(answer, QueryAnswer)
+        return answer
+
+    def reading(self, source: Counts) -> Reading[tuple[QueryAnswer]]:
         """Count the cells in one pass."""
-        margins = source.margins(self.recipe.query.sets)
+        margins = yield from source.reading(self.recipe.query.sets)
         known = None if self.recipe.absent else self.n
         counted = int(next(iter(margins.values())).sum())
         if self.n is not None and (counted > self.n or known not in (None, counted)):
             raise DataChanged("the number of records changed between counting and reading.")
         value = self.recipe.run(margins, known)
         weights = self.recorded_weights if "drop" in source.rules else None
-        return QueryAnswer(
+        answer = QueryAnswer(
             value=value,
             workload=self.workload,
             attributes=self.attributes,
@@ -322,3 +329,4 @@ class LinearAnswers(Mechanism):
             certificate=self.certificate,
             **self.basis(),
         )
+        return (answer,)

@@ -23,6 +23,7 @@ from muhat.release.certificate import Certificate
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from muhat.data.shared import Reading
 
 Columns = Sequence[str] | Sequence[int] | None
 Rows = list[list[str]]
@@ -237,9 +238,19 @@ class Mechanism(UnderTerms, ABC):
     def read(self, source: Any) -> Any:
         """Read the values, add the noise, and say what came out: an `Answer`."""
 
-    def answers(self, source: Any) -> tuple[Any, ...]:
-        """Read the values, and say what came out for each of its `statistics`."""
+    def reading(self, source: Any) -> Reading[tuple[Any, ...]]:
+        """What comes out for each of its `statistics`, as a reading.
+
+        Passes that the parts of a plan ask for at the same time are one.
+        """
         return (self.read(source),)
+        yield
+
+    def answers(self, source: Any) -> tuple[Any, ...]:
+        """The same, by itself."""
+        from muhat.data.shared import carried_out
+
+        return carried_out(self.reading(source))
 
     def basis(self, *said: str) -> dict[str, Any]:
         """What an answer says of how it was made, of how many records, and what it rests on."""

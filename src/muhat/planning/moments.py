@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from muhat.data.categories import Categories
+    from muhat.data.shared import Reading as PassReading
     from muhat.statistics.asked import Asked
 
 Term = tuple[str, ...]
@@ -311,7 +312,18 @@ class CellMoments(Mechanism):
         """The statistics."""
         return self.title
 
-    def read(self, source: MomentSource) -> dict[tuple[Family, bool], dict[Axes, NoisySum]]:
+    def read(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
+        """Every statistic, read off the tables."""
+        return self.answers(source)
+
+    def reading(self, source: MomentSource) -> PassReading[tuple[StatisticAnswer, ...]]:
+        """Every statistic, read off the tables."""
+        tables = yield from self._noisy(source)
+        return tuple(self._answer(reading, tables) for reading in self.readings)
+
+    def _noisy(
+        self, source: MomentSource
+    ) -> PassReading[dict[tuple[Family, bool], dict[Axes, NoisySum]]]:
         """Noisy sums, by family, and whether they are of squares; one pass."""
         wanted: dict[Family, tuple[Axes, ...]] = {}
         for block in self.blocks:
@@ -319,7 +331,7 @@ class CellMoments(Mechanism):
                 own = wanted.get(family, ())
                 wanted[family] = (*own, *(axes for axes in block.groupings if axes not in own))
         squares = {block.family for block in self.blocks if block.squares}
-        exact = source.tables(wanted, squares, undeclared=True)
+        exact = yield from source.reading(wanted, squares, undeclared=True)
         found: dict[tuple[Family, bool], dict[Axes, NoisySum]] = defaultdict(dict)
         for block in self.blocks:
             noisy = block.noisy({what: exact[place] for place, what in block.held.items()})
@@ -347,11 +359,6 @@ class CellMoments(Mechanism):
         """What a record of full weight adds: 1, but for the rounding of products."""
         columns = {column.name: column for column in self.scales}
         return float(block.reach * step(block.family, columns))
-
-    def answers(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
-        """Every statistic, read off the tables."""
-        tables = self.read(source)
-        return tuple(self._answer(reading, tables) for reading in self.readings)
 
     def _answer(
         self,
@@ -422,7 +429,7 @@ def protection_of(
     rows = records_of(terms, people)
     apart = people is not None and people.per == "row" and {*map(str, people.one_row_per)}
     if apart and strength.kind is NoiseKind.NORMAL and len(tables) == 1 and apart <= tables[0]:
-        return Protection(Strength(strength.kind, strength.squared / rows), terms.neighbors, 1)
+        return Protection(strength, terms.neighbors, rows).apart(strength.kind)
     return Protection(strength, terms.neighbors, rows)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     # Named as text below: they are loaded by whoever plans with them.
     from muhat.bounds.trilemma import Trilemma  # noqa: F401
+    from muhat.data.shared import TableColumns
     from muhat.planning.tradeoff import Tradeoff  # noqa: F401
     from muhat.workloads import Workload  # noqa: F401
     from muhat.workloads.factorization import Factorization  # noqa: F401
@@ -66,12 +67,14 @@ class Plan(UnderTerms):
     """What will be released under which terms; `mh.plan_mean` and its like make it.
 
     A plan of one part has the attributes of its mechanism as its own. Parts have shares of the
-    promise, or of one that implies it and adds up: `shared`.
+    promise, or of one that implies it and adds up: `shared`. Where it `reads` columns of a table
+    that a schema names, all parts read the same rows, which are opened and chosen once.
     """
 
     terms: Terms
     parts: tuple[Part, ...]
     shared: Privacy | None = None
+    reads: TableColumns | None = None
 
     def __post_init__(self) -> None:
         if sum(part.share for part in self.parts) > 1:
@@ -183,6 +186,7 @@ class Plan(UnderTerms):
             {
                 "schema": SCHEMA,
                 **self.terms.to_dict(),
+                **self._chosen(),
                 "parts": [
                     {
                         "share": str(part.share),
@@ -194,6 +198,12 @@ class Plan(UnderTerms):
                 ],
             }
         )
+
+    def _chosen(self) -> dict[str, Any]:
+        """By which columns rows of a person are chosen, if there are some."""
+        people = None if self.reads is None else self.reads.people
+        each = () if people is None else people.one_row_per
+        return {"one_row_per": list(each)} if each else {}
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, ready for JSON; the fields of the only part are its own."""
@@ -223,6 +233,10 @@ class Plan(UnderTerms):
 
     def open(self, data: Any, columns: Columns) -> list[Any]:
         """The data as each part reads them; arguments and metadata are checked alone."""
+        if self.reads is not None:
+            from muhat.data.sources import open_table
+
+            data = open_table(data, self.reads)
         return [part.mechanism.open(data, columns) for part in self.parts]
 
     def planned(self, sources: list[Any]) -> Plan:

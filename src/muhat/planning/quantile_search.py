@@ -14,6 +14,7 @@ from muhat.errors import DataChanged
 from muhat.mechanisms.quantiles.quantile import Answers, QuantileRecipe, rank_errors
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import independent_law
+from muhat.noise.protection import Protection
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.planned import PlannedStatistic
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from muhat.data import Source
     from muhat.data.grid_counts import Window, WindowCounts
+    from muhat.data.shared import Reading
 
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999)
 DRAWN = [0.5 + 0.499 * step / 60 for step in range(61)]
@@ -46,18 +48,19 @@ class HasColumns(Protocol):
 class QuantileSearch(Mechanism):
     """Quantiles of columns by noisy searches.
 
-    Rank errors depend on no data, and not on n either: they are known before anything is paid. No
-    lower bound on them is proved yet; errors of values depend on the data.
+    `apart` says that of a person no two records lie in one group. Rank errors depend on no data,
+    and not on n either: they are known before anything is paid. No lower bound on them is proved
+    yet; errors of values depend on the data.
     """
 
     q: float | tuple[float, ...]
     missing: str
     recipe: QuantileRecipe
+    apart: bool = False
 
     def keeps(self, terms: Terms) -> bool:
         """Whether the searches were made for them."""
-        recipe = self.recipe
-        return recipe.protection == terms.protection
+        return self.recipe.protection == protection_of(terms, apart=self.apart)
 
     @property
     def name(self) -> str:
@@ -167,17 +170,24 @@ class QuantileSearch(Mechanism):
         return f"quantile {named} of {', '.join(source.columns)}"
 
     def read(self, source: Source) -> QuantileAnswer:
+        """The quantiles by themselves."""
+        (answer,) = self.answers(source)
+        assert isinstance(answer, QuantileAnswer)
+        return answer
+
+    def reading(self, source: Source) -> Reading[tuple[QuantileAnswer]]:
         """Count, and search among the counts."""
-        from muhat.data.grid_counts import count_windows
+        from muhat.data.grid_counts import counting_windows
+        from muhat.data.shared import answered
 
-        recipe = self.recipe
+        recipe, rule = self.recipe, self.missing_rule
 
-        def count(windows: Sequence[Window]) -> list[WindowCounts]:
-            return self.checked(
-                count_windows(source, recipe.grids, windows, missing=self.missing_rule)
-            )
+        def counting(windows: Sequence[Window]) -> Reading[list[WindowCounts]]:
+            found = yield from counting_windows(source, recipe.grids, windows, missing=rule)
+            return self.checked(found)
 
-        return self.answer(recipe.run(count), source.columns)
+        (found,) = yield from answered(recipe.searching(), counting)
+        return (self.answer(found, source.columns),)
 
     @property
     def missing_rule(self) -> str:
@@ -207,8 +217,18 @@ class QuantileSearch(Mechanism):
         )
 
 
+def protection_of(terms: Terms, *, apart: bool) -> Protection:
+    """What searches must guarantee; in groups where a person has one record at most, if `apart`."""
+    kind = NoiseKind.named_by(terms.privacy)
+    return terms.protection.apart(kind) if apart else terms.protection
+
+
 def quantile_search(
-    asked: Quantiles, terms: Terms, columns: tuple[str, ...] | None = None
+    asked: Quantiles,
+    terms: Terms,
+    columns: tuple[str, ...] | None = None,
+    *,
+    apart: bool = False,
 ) -> QuantileSearch:
     """The noisy searches for quantiles, of each group if there are any."""
     recipe = QuantileRecipe.of(
@@ -216,7 +236,7 @@ def quantile_search(
         [as_typed(one) for one in asked.fractions],
         terms.n,
         independent_law(NoiseKind.named_by(terms.privacy)),
-        terms.protection,
+        protection_of(terms, apart=apart),
         recorded=asked.missing == "drop",
         intervals=True,
         groups=math.prod(one.size for one in asked.categories) if asked.categories else None,
@@ -229,4 +249,5 @@ def quantile_search(
         q=asked.q,
         missing=asked.missing,
         recipe=recipe,
+        apart=apart,
     )

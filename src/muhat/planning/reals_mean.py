@@ -65,6 +65,7 @@ class MeanInReals(Mechanism):
             moment_error=found.error,
             rmse=None if found.rmse is None else finite(found.rmse),
             failure=found.failure,
+            learnt=True,
         )
 
     def _bias_of(self, found: Learnt) -> float | None:

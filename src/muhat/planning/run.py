@@ -63,6 +63,8 @@ def carried_out(
     asked: Runnable[Any], data: Any, columns: Columns, ledger: LedgerLike
 ) -> tuple[Plan, tuple[Any, ...], dict[str, Any] | None]:
     """The plan for these data, what each part of it read, and the head of the account."""
+    from muhat.data.shared import carried_out_together
+
     account = as_ledger(ledger)
     approve(account, asked.terms)
     sources = asked.open(data, columns)
@@ -73,8 +75,8 @@ def carried_out(
     notes = [mechanism.note(source) for mechanism, source in work]
     told = [note for note in notes if note is not None]
     head = _charge(account, plan, "; ".join(told)) if account is not None and told else None
-    answers = [answer for mechanism, source in work for answer in mechanism.answers(source)]
-    return plan, tuple(answers), head
+    found = carried_out_together([mechanism.reading(source) for mechanism, source in work])
+    return plan, tuple(answer for answers in found for answer in answers), head
 
 
 def approve(account: Ledger | None, terms: Terms) -> None:

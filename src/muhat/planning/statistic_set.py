@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from muhat import workloads
+from muhat.data.shared import TableColumns
 from muhat.data.units import People
 from muhat.errors import Impossible
 from muhat.noise.kinds import NoiseKind, Strength
@@ -28,6 +30,9 @@ from muhat.release.query_table import Attributes
 from muhat.statistics.asked import Asked, Quantile, Queries
 from muhat.statistics.queries import LinearQueries
 from muhat.statistics.schema import Schema
+
+if TYPE_CHECKING:
+    from muhat.data.categories import Categories
 
 TOLERANCE = 1e-6
 """How near to the best strategies of queries are."""
@@ -64,6 +69,7 @@ class SetOfStatistics:
     kind: NoiseKind
     moments: tuple[MomentSet, ...]
     others: tuple[Apart, ...]
+    reads: TableColumns
 
     @classmethod
     def of(cls, asked: Sequence[Asked], schema: Schema, terms: Terms) -> SetOfStatistics:
@@ -92,7 +98,8 @@ class SetOfStatistics:
             MomentSet.of(own, schema, shared, kind, people, learnt)
             for people, own in linear.items()
         ]
-        return cls(terms, shared, kind, tuple(moments), tuple(others))
+        reads = _reads(asked, schema, terms)
+        return cls(terms, shared, kind, tuple(moments), tuple(others), reads)
 
     @property
     def errors(self) -> list[float]:
@@ -129,7 +136,7 @@ class SetOfStatistics:
     def plan(self, shares: Sequence[Fraction] | None = None) -> Plan:
         """The plan with these shares, the best ones if none are given."""
         parts = self._parts(self.shares() if shares is None else shares)
-        return Plan(self.terms, tuple(parts), self.shared.privacy)
+        return Plan(self.terms, tuple(parts), self.shared.privacy, self.reads)
 
     def _parts(self, shares: Sequence[Fraction]) -> list[Part]:
         parts, start = [], 0
@@ -167,12 +174,30 @@ def _merit(one: SetOfStatistics) -> tuple[float, float]:
 
 def _people(asked: Asked, schema: Schema, terms: Terms) -> People | None:
     """Whose rows a statistic is of: those that enter, or one record a person made of them."""
+    people = _entering(schema, terms)
+    if people is None or getattr(asked, "per", None) != "unit":
+        return people
+    return replace(people, per="sum" if asked.kind == "sum" else "mean")
+
+
+def _entering(schema: Schema, terms: Terms) -> People | None:
+    """Whose rows enter, and how many of them; None if every row is a person."""
     if schema.unit is None:
         return None
     each = () if schema.one_row_per is None else (schema.one_row_per,)
-    if getattr(asked, "per", None) != "unit":
-        return People(schema.unit, terms.contributions, each)
-    return People(schema.unit, terms.contributions, each, "sum" if asked.kind == "sum" else "mean")
+    return People(schema.unit, terms.contributions, each)
+
+
+def _reads(asked: Sequence[Asked], schema: Schema, terms: Terms) -> TableColumns:
+    """The columns of all statistics, and that by which rows of a person are chosen."""
+    groups = dict.fromkeys(name for each in asked for name in each.axes)
+    if schema.one_row_per is not None:
+        groups[schema.one_row_per] = None
+    columns: dict[str, Categories | None] = {
+        name: None for each in asked for name in each.columns if name not in groups
+    }
+    columns |= {name: schema.categories(name) for name in groups}
+    return TableColumns(columns, _entering(schema, terms))
 
 
 def _apart(asked: Asked, schema: Schema, terms: Terms) -> Apart:
@@ -187,13 +212,19 @@ def _quantiles(asked: Quantile, schema: Schema, terms: Terms) -> Apart:
     missing = "none" if known else "drop"
 
     bounds = schema.bounds(asked.column)
+    # Pure noise adds up over groups as over records, so that it has nothing to win.
+    normal = NoiseKind.named_by(terms.privacy) is NoiseKind.NORMAL
+    apart = normal and schema.one_row_per in asked.by
 
     def make(given: Terms) -> QuantileSearch | GroupQuantiles:
-        return group_quantiles(asked.column, asked.q, bounds, given, categories, missing)
+        return group_quantiles(
+            asked.column, asked.q, bounds, given, categories, missing, apart=apart
+        )
 
     groups = math.prod(one.size for one in categories)
     strength = Strength.of(terms.privacy, NoiseKind.named_by(terms.privacy))
-    noise = rank_noise(asked.q, bounds, terms, categories, missing) / math.sqrt(strength.squared)
+    unit = rank_noise(asked.q, bounds, terms, categories, missing, apart=apart)
+    noise = unit / math.sqrt(strength.squared)
     own = float(make(terms).rank_error(CONFIDENCE).max())
     return Apart(asked, make, math.sqrt(asked.weight) * groups * noise, own)
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from muhat import _check, bounds
 from muhat._arrays import Floats
-from muhat.domains import Ball, Domain
-from muhat.domains.lattice import ColumnsLattice, Lattice, PointsLattice
+from muhat.domains import Domain
+from muhat.domains.lattice import Lattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -76,8 +76,7 @@ class NoisySums(Mechanism):
     @property
     def counts_columns(self) -> bool:
         """Whether the number of recorded values of every column is released."""
-        lattice = self.recipe.query.lattice
-        return isinstance(lattice, ColumnsLattice) and lattice.counts
+        return self.recipe.query.column_counts > 0
 
     @property
     def dim(self) -> int:
@@ -240,17 +239,15 @@ class NoisySums(Mechanism):
             contact_pairs=bounds.contact_pairs(body),
             contributions=contributions,
         )
-        if self._is_plain_ball:
-            assert isinstance(self.domain, Ball)
-            size = self.domain.radius * scale
-            found = bounds.any_mean(self.n, self.domain.dim, size, privacy) + found
+        radius = self.domain.euclidean_radius
+        if radius is not None and self._is_plain:
+            found = bounds.any_mean(self.n, self.dim, radius * scale, privacy) + found
         return found
 
     @property
-    def _is_plain_ball(self) -> bool:
+    def _is_plain(self) -> bool:
         """Whether the bounds on any private mean in a ball speak of this error."""
-        plain = self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
-        return plain and isinstance(self.domain, Ball)
+        return self.p == 2 and self.contributions == 1 and not (self.weights != 1).any()
 
     def errors(self) -> list[tuple[Any, Any]]:
         """The standard error of every column; of a ratio at the worst mean, for numbers of records.
@@ -336,8 +333,7 @@ class NoisySums(Mechanism):
         from muhat.data import open_source
 
         lattice = self.recipe.query.lattice
-        any_width = lattice is None or isinstance(lattice, PointsLattice)
-        dim = None if lattice is None or any_width else lattice.record_dim
+        dim = None if lattice is None or lattice.of_any_width else lattice.record_dim
         source = open_source(data, chosen_columns(self.columns, columns), dim)
         self._lattice_for(source)
         return source
@@ -385,14 +381,7 @@ class NoisySums(Mechanism):
     def _lattice_for(self, source: Source) -> Lattice | None:
         """The lattice for this source: of points, one column of codes or all their coordinates."""
         lattice = self.recipe.query.lattice
-        if not isinstance(lattice, PointsLattice) or source.dim == lattice.record_dim:
-            return lattice
-        if source.dim != 1:
-            raise InvalidInput(
-                f"records of points are one column of codes, or {lattice.record_dim} columns of "
-                f"coordinates; got {source.dim} columns."
-            )
-        return PointsLattice.of(lattice.size)
+        return None if lattice is None else lattice.for_width(source.dim)
 
     def _sums(self, source: Source) -> tuple[tuple[int, ...], int]:
         """The exact integer sums and the number of records."""
@@ -401,8 +390,7 @@ class NoisySums(Mechanism):
         lattice = self._lattice_for(source)
         if lattice is None:
             return (), _count(source)
-        # Columns are dropped one by one, and count what is recorded themselves.
-        whole_records = self.missing == "drop" and not isinstance(lattice, ColumnsLattice)
+        whole_records = self.missing == "drop" and not lattice.by_column
         sums = exact_sums(source, lattice, missing="drop" if whole_records else "center")
         return sums.total, sums.rows
 

@@ -19,12 +19,7 @@ from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import elliptic_law
 from muhat.noise.protection import Protection
 from muhat.planning.ball import ball_recipes
-from muhat.planning.columns import (
-    LAWS_BY_NAME,
-    check_population,
-    column_recipes,
-    releases_columns,
-)
+from muhat.planning.columns import check_population, column_recipes, releases_columns
 from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.sums import NoisySums, best_of
 from muhat.planning.terms import Terms, UnderTerms
@@ -120,10 +115,11 @@ class Task(UnderTerms):
         found = squared(self, names)
         if self.missing == "drop" and self.domain.by_column:
             if not found:
+                able = [each.name for each in MECHANISMS.values() if each.beside_columns]
                 raise InvalidInput(
                     f"{names[0]} is for complete records: with ",
                     given("missing", "drop"),
-                    f" the mechanism is one of {', '.join(LAWS_BY_NAME)}; leave it out, or use ",
+                    f" the mechanism is one of {', '.join(able)}; leave it out, or use ",
                     given("missing", "none"),
                     ".",
                 )

@@ -161,8 +161,7 @@ def why_no_population(answer: VectorAnswer) -> str | None:
 def shows_population(answer: VectorAnswer) -> bool:
     """Whether the interval is printed beside the other; protocols have errors of their own."""
     known = answer.noise is not None and not answer.failed
-    local = answer.mechanism.startswith(("local-", "shuffle-"))
-    return known and not local and why_no_population(answer) is None
+    return known and not answer.from_devices and why_no_population(answer) is None
 
 
 def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:

@@ -18,7 +18,6 @@ from muhat.domains import from_dict as domain_from_dict
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment import Moment
 from muhat.mechanisms.learning.moment_error import MomentError
-from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.noise.student import StudentSpread
@@ -37,14 +36,14 @@ Noise = Spread | Ratio | StudentSpread
 
 Read = TypeVar("Read")
 
-PUBLIC_DOMAIN = frozenset(
+ONCE_PUBLIC = frozenset(
     {
-        *MECHANISMS,
+        *("gaussian", "laplace", "box-norm", "ellipsoid-norm", "plain-laplace"),
         *("smooth", "joint", "ratio"),
         *("local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"),
     }
 )
-"""Mechanisms whose domain was public before; those of others may be learnt from the records."""
+"""Of releases that do not say whether their domain was learnt: the mechanisms that did not."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -65,7 +64,8 @@ class VectorAnswer(Answer):
     intervals and errors are about it. With a `failure` all values are not-a-number.
     `missing` is the rule for missing values, `recorded` the noisy number of values that there were;
     a column where that cannot be told from 0 has the value not-a-number. `squares` are the noisy
-    sums of squares, for the sampling error.
+    sums of squares, for the sampling error. Whether the domain was `learnt` from the records, and
+    whether people sent them noisy already, `from_devices`, the mechanism says.
     """
 
     statistic: str
@@ -84,6 +84,8 @@ class VectorAnswer(Answer):
     missing: str | None = None
     recorded: Recorded | None = None
     squares: Squares | None = None
+    learnt: bool = False
+    from_devices: bool = False
 
     schema: ClassVar[str] = "muhat.release/1"
 
@@ -117,7 +119,7 @@ class VectorAnswer(Answer):
     @property
     def domain_is_learnt(self) -> bool:
         """Whether the domain came out with the value, instead of being public before."""
-        return self.domain is not None and self.mechanism not in PUBLIC_DOMAIN
+        return self.domain is not None and self.learnt
 
     @property
     def standard_error(self) -> Floats | None:
@@ -279,6 +281,8 @@ class VectorAnswer(Answer):
             "recorded": _fields(self.recorded),
             "squares": _fields(self.squares),
             "population_interval": self._population_fields(),
+            "learnt": None if self.domain is None else self.learnt,
+            "from_devices": self.from_devices or None,
         }
         return {
             "statistic": self.statistic,
@@ -321,8 +325,15 @@ class VectorAnswer(Answer):
             missing=fields.get("missing"),
             recorded=read("recorded", Recorded.from_dict),
             squares=read("squares", Squares.from_dict),
+            learnt=bool(fields.get("learnt", fields["mechanism"] not in ONCE_PUBLIC)),
+            from_devices=bool(fields.get("from_devices", _sent(str(fields["mechanism"])))),
             **read_common(fields),
         )
+
+
+def _sent(mechanism: str) -> bool:
+    """Whether a release that does not say so was made of messages of people's devices."""
+    return mechanism.startswith(("local-", "shuffle-"))
 
 
 def _numbers(values: Floats) -> list[float | None]:

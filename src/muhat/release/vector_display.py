@@ -183,10 +183,9 @@ def _learnt_lines(answer: VectorAnswer) -> list[str]:
         *_whole_lines(answer),
     ]
     if answer.missing in (None, "center"):
-        asked = answer.mechanism.startswith(("local-", "shuffle-"))
         lines.append(
             "A missing value counts as the centre that was found: "
-            + ("only people who have one should answer." if asked else _BIASED)
+            + ("only people who have one should answer." if answer.from_devices else _BIASED)
         )
     if answer.unshrunk is not None:
         lines.append(

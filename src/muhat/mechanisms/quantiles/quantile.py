@@ -15,7 +15,7 @@ Proof: docs/proofs/quantiles.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -51,6 +51,7 @@ HALVINGS_A_QUESTION = 5
 and make most intervals several times shorter, whatever the halvings happened to ask about."""
 
 Counter = Callable[[Sequence[Window]], Sequence[WindowCounts]]
+Searching = Generator[Sequence[Window], Sequence[WindowCounts], "tuple[Answers, ...]"]
 Place = tuple[int, int]
 """A group, and a column of it."""
 
@@ -234,6 +235,17 @@ class QuantileRecipe(
 
     def run_groups(self, count: Counter) -> tuple[Answers, ...]:
         """Carry the searches of all groups out together, so that they share passes."""
+        searching = self.searching()
+        try:
+            windows = next(searching)
+            while True:
+                windows = searching.send(count(windows))
+        except StopIteration as done:
+            answers: tuple[Answers, ...] = done.value
+            return answers
+
+    def searching(self) -> Searching:
+        """The searches of all groups, pass by pass: asks for counts of windows, and is told."""
         places = [
             (group, column)
             for group in range(self.groups or 1)
@@ -243,7 +255,8 @@ class QuantileRecipe(
         whole = [
             self._window(place, 0, self.searches[0][place[1]].rounds, bits) for place in places
         ]
-        tables = dict(zip(places, count(whole), strict=True))
+        found_whole = yield whole
+        tables = dict(zip(places, found_whole, strict=True))
         walks: list[tuple[Place, Walk]] = []
         for group in range(self.groups or 1):
             for fraction, row in zip(self.fractions, self.searches, strict=True):
@@ -257,7 +270,7 @@ class QuantileRecipe(
         for place, walk in walks:
             walk.follow(tallies[place], min(bits, walk.rounds_left))
         while under_way := [(place, walk) for place, walk in walks if walk.rounds_left]:
-            self._further(under_way, count)
+            yield from self._further(under_way)
         found = iter([Found(walk.cell, walk.comparisons) for _, walk in walks])
         answers = []
         for group in range(self.groups or 1):
@@ -269,14 +282,17 @@ class QuantileRecipe(
             answers.append(Answers(rows, recorded))
         return tuple(answers)
 
-    def _further(self, walks: Sequence[tuple[Place, Walk]], count: Counter) -> None:
+    def _further(
+        self, walks: Sequence[tuple[Place, Walk]]
+    ) -> Generator[Sequence[Window], Sequence[WindowCounts], None]:
         """One more pass, within the intervals that are left."""
         bits = self._bits(len(walks))
         windows = [self._window(place, walk.left, walk.rounds_left, bits) for place, walk in walks]
         unique = list(dict.fromkeys(windows))
+        found = yield unique
         tallies = {
             window: Tally.of(window.first, window.block_bits, table.before, table.counts)
-            for window, table in zip(unique, count(unique), strict=True)
+            for window, table in zip(unique, found, strict=True)
         }
         for window, (_, walk) in zip(windows, walks, strict=True):
             walk.follow(tallies[window], min(bits, walk.rounds_left))

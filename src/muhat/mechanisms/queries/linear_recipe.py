@@ -7,22 +7,20 @@ norm of its law, is hidden by the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Floats
 from muhat._plain import Plain
 from muhat.errors import InvalidInput
-from muhat.mechanisms.arithmetic.exact_product import Integers
+from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.mechanisms.queries.residual_fit import fit_residuals
-from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.strategy_query import Margins, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
-from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
 from muhat.noise.protection import Protection
@@ -44,29 +42,6 @@ MOST_COEFFICIENTS = 1 << 24
 _BLOCK_ROWS = 256
 _SHRUNK = 1 - Fraction(1, 1 << 30)
 """Room for the rounding of a strategy that is made a little smaller."""
-
-
-class LinearQuery(Protocol):
-    """Exact counts in, noisy answers out."""
-
-    @property
-    def sets(self) -> tuple[tuple[int, ...], ...]:
-        """The marginal tables of counts that `release` needs."""
-
-    @property
-    def scales(self) -> Floats:
-        """The scale of the noise on every answer, of shape (m,)."""
-
-    def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on how far neighbours' integers lie apart, in units of 2^-54."""
-
-    def release(
-        self, margins: Margins, sample: Callable[[int], Integers], total: int | None
-    ) -> Floats:
-        """The noisy answers, of shape (m,); `total` is the number of records where public."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """All that decides the release, for the plan's digest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,24 +94,18 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
             # A record that moves from a cell to another may move more than one that goes.
             shrunk = strength_squared**2 / moved * _SHRUNK
             query = _query(factorization, law, {**arguments, "strength_squared": shrunk})
-        strategy = "tables" if isinstance(query, TableMarginals) else factorization.method
-        name = f"{law.name} noise, {strategy}"
+        name = f"{law.name} noise, {query.method or factorization.method}"
         return cls(name, factorization, law, query, protection, absent)
 
     @property
     def decoder(self) -> LinearMap | Floats | None:
         """What takes the noise to the answers, up to `unit`; None where no matrix is at hand."""
-        if isinstance(self.query, ResidualQuery):
-            return self.query.decoder
-        return None if isinstance(self.query, TableMarginals) else self.factorization.decoder
+        return self.query.decoded_by(self.factorization)
 
     @property
     def unit(self) -> float:
         """The scale of the noise that the decoder takes to the answers."""
-        deviations = self.factorization.standard_deviations
-        if isinstance(self.query, ResidualQuery) or not deviations.any():
-            return 1.0
-        return float(self.query.scales.max() / deviations.max())
+        return self.query.unit(self.factorization)
 
     def laplace_sums(self) -> LaplaceSums | None:
         """The noise on every answer as a sum of Laplace variables.
@@ -145,20 +114,18 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         """
         if self.law.stable:
             return None
-        if isinstance(self.query, TableMarginals):
-            return self.query.laplace_sums()
         decoder = self.decoder
-        assert decoder is not None
+        if decoder is None:
+            return self.query.laplace_sums()
         if math.prod(decoder.shape) > MOST_COEFFICIENTS:
             return None
         return self.law.sums(block * self.unit for block in _rows(decoder))
 
     def total_noise(self, weights: Floats) -> tuple[float, LaplaceSums | None]:
         """The scale of the noise on weightsᵀ·answers, the number of records, and its sum."""
-        if isinstance(self.query, TableMarginals):
-            return self.query.total_noise()
         decoder = self.decoder
-        assert decoder is not None
+        if decoder is None:
+            return self.query.total_noise()
         if isinstance(decoder, np.ndarray):
             row = decoder.T @ weights * self.unit
         else:

@@ -26,12 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries import residual_sensitivity
+from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
+from muhat.workloads.factorization import Factorization
 from muhat.workloads.residual_basis import Axes, closure
 from muhat.workloads.residual_tables import assembled, centred, rows_of, summed
 from muhat.workloads.residuals import ResidualDecoder
@@ -43,7 +44,7 @@ SAFE = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualQuery(Plain, exact=True):
+class ResidualQuery(LinearQuery, exact=True):
     """The integers m_A·w_A for the sets A in `subsets`, and the tables they give.
 
     `tables` are the sets of attributes of the answers, in their order, whose cells are
@@ -163,6 +164,14 @@ class ResidualQuery(Plain, exact=True):
             for table in self.tables
         ]
         return np.sqrt(squares) * np.abs(self.table_weights)
+
+    def decoded_by(self, factorization: Factorization) -> ResidualDecoder:
+        """Its own decoder: multipliers are whole numbers, which the factorisation's are not."""
+        return self.decoder
+
+    def unit(self, factorization: Factorization) -> float:
+        """1: its decoder knows the scale."""
+        return 1.0
 
     @property
     def decoder(self) -> ResidualDecoder:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Floats
 from muhat._integers import root_up
-from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.exact_product import Integers
+from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.mechanisms.queries.strategy_factor import (
     IdentityFactor,
     ParityFactor,
@@ -56,7 +56,7 @@ LEAST_SCALE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class StrategyQuery(Plain, keys=("multiplier", "fraction_bits", "factors", "offset")):
+class StrategyQuery(LinearQuery, keys=("multiplier", "fraction_bits", "factors", "offset")):
     """The answers to a workload, decoded from noisy integers in strategy space.
 
     `scales`, of shape (m,), is the scale of the noise on every answer. Under substitution

@@ -29,6 +29,7 @@ from muhat._arrays import Floats, Integers
 from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.certified_rounding import rounded_noise
+from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import Neighbors
@@ -141,7 +142,7 @@ def _log2(value: Fraction) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixQuery(Plain):
+class PrefixQuery(LinearQuery):
     """All running sums of a histogram of n cells at once.
 
     `strength_squared` is μ² for one of `contributions` records of a person added or removed. The

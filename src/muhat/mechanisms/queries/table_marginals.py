@@ -21,19 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat._plain import Plain
 from muhat.errors import InvalidInput
+from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.mechanisms.queries.residual_query import Integers, checked_margins, decoded
 from muhat.noise import FRACTION_BITS
 from muhat.noise.laplace_sums import LaplaceSums, Shape, shape_of
 from muhat.privacy import Neighbors
 from muhat.workloads.cells import writable
+from muhat.workloads.factorization import Factorization
 from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
 
 
 @dataclass(frozen=True, eq=False)
-class TableMarginals(Plain, exact=True):
+class TableMarginals(LinearQuery, exact=True):
     """The integers m_S·x_S for every table S, with noise of independent coordinates.
 
     `tables` are the sets of attributes of the answers, in their order, whose cells are
@@ -45,6 +46,8 @@ class TableMarginals(Plain, exact=True):
     table_weights: tuple[float, ...]
     multipliers: tuple[int, ...]
     public_total: bool
+
+    method = "tables"
 
     @property
     def sets(self) -> tuple[Axes, ...]:
@@ -125,6 +128,9 @@ class TableMarginals(Plain, exact=True):
         rows = rows_of(self.cells, self.tables)
         writable("the answers", sum(rows))
         return np.repeat(self.table_scales, rows)
+
+    def decoded_by(self, factorization: Factorization) -> None:
+        """None: a matrix of all answers would be large, and what it says is known without it."""
 
     def laplace_sums(self) -> LaplaceSums:
         """The noise on every answer as a sum of Laplace variables; alike for a table's cells.

@@ -75,6 +75,11 @@ class BallQuery(RowQuery, keys=("sums", "squares", "count", "fraction_bits", "to
         return (*(self.sums,) * self.dim, *squares, *[self.count] * bool(self.count))
 
     @property
+    def square_reach(self) -> list[Fraction]:
+        """The radius, for every coordinate."""
+        return [self.lattice.ball.radius * self.lattice.ball.grid] * self.dim
+
+    @property
     def base(self) -> Fraction:
         """What squares are taken from, in units of R²: 1/d of the whole for each coordinate."""
         return Fraction(self._whole * SQUARE_UNIT, self.lattice.ball.radius**2)

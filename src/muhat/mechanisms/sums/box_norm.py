@@ -12,7 +12,6 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -28,7 +27,8 @@ def box_norm(body: Body, p: float, weights: Vector, protection: Protection) -> R
 BOX_NORM = SumMechanism(
     "box-norm",
     "K-norm noise of the box",
-    NoiseKind.PURE,
+    "maximum-norm",
     box_norm,
     lambda domain: domain.by_column,
+    beside_columns=True,
 )

@@ -19,6 +19,7 @@ from muhat.mechanisms.sums.integer_query import fit
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.law import ScaleFamily
+from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
 WHOLE = 1 - Fraction(1, 1 << 50)
@@ -31,13 +32,22 @@ class SumMechanism:
 
     `make` gives the recipe for a body, the p of the error, its weights, and what is to be
     guaranteed. Where it `competes` it is planned with; elsewhere it must be asked for by its name.
+    Squares and counts may stand `beside_columns` of a box, and squares `beside_ball`, with noise of
+    its `law`.
     """
 
     name: str
     summary: str
-    kind: NoiseKind
+    law: str
     make: Callable[[Body, float, Vector, Protection], Recipe]
     competes: Callable[[Domain], bool]
+    beside_columns: bool = False
+    beside_ball: bool = False
+
+    @property
+    def kind(self) -> NoiseKind:
+        """In what its privacy is counted."""
+        return LAWS[self.law].kind
 
 
 def calibrated(

@@ -89,6 +89,16 @@ class ColumnsQuery(
         """How many rows of squares follow."""
         return len(self.squares)
 
+    @property
+    def column_counts(self) -> int:
+        """The numbers of recorded values, the last rows if there are any."""
+        return self.box.dim if self.lattice.counts else 0
+
+    @property
+    def square_reach(self) -> list[Fraction]:
+        """Half of what is between the ends of every column."""
+        return [reach * step for reach, step in zip(self.box.reach, self.box.grid, strict=True)]
+
     def measured(self, totals: Sequence[int], count: int) -> list[int]:
         """The sums from where they are measured, one a row."""
         d = self.box.dim

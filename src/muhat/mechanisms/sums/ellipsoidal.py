@@ -17,7 +17,6 @@ from muhat.domains.vectors import Vector
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -36,16 +35,19 @@ def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection
 GAUSSIAN = SumMechanism(
     "gaussian",
     "normal noise shaped by the smallest ellipsoid",
-    NoiseKind.NORMAL,
+    "normal",
     gaussian,
     lambda domain: True,
+    beside_columns=True,
+    beside_ball=True,
 )
 ELLIPSOID_NORM = SumMechanism(
     "ellipsoid-norm",
     "K-norm noise of the smallest ellipsoid",
-    NoiseKind.PURE,
+    "euclidean-norm",
     ellipsoid_norm,
     lambda domain: True,
+    beside_ball=True,
 )
 
 ELLIPSOIDAL = {each.kind: each for each in (GAUSSIAN, ELLIPSOID_NORM)}

@@ -19,7 +19,6 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
 
@@ -47,14 +46,15 @@ def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection)
 LAPLACE = SumMechanism(
     "laplace",
     "Laplace noise, the best scale for each column",
-    NoiseKind.PURE,
+    "laplace",
     laplace,
     lambda domain: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
+    beside_columns=True,
 )
 PLAIN_LAPLACE = SumMechanism(
     "plain-laplace",
     "Laplace noise of one scale",
-    NoiseKind.PURE,
+    "laplace",
     plain_laplace,
     lambda domain: False,
 )

@@ -35,6 +35,21 @@ class SumQuery(Plain, ABC):
         """How many of the squares' rows have noise of their own: none, or all."""
         return 0
 
+    @property
+    def column_counts(self) -> int:
+        """How many rows, the last ones, count the recorded values of single columns."""
+        return 0
+
+    @property
+    def square_reach(self) -> list[Fraction]:
+        """How far coordinates reach that have squares, in the coordinates of the lattice."""
+        return []
+
+    @property
+    def base(self) -> Fraction:
+        """What squares are taken from, in units of that reach squared."""
+        return Fraction(1)
+
     @abstractmethod
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums of the records' integers, and the number of records."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,9 @@ FOLLOWED = (
 
 class MeanEstimator(Estimator):
     """The mean of n people's records."""
+
+    learns: ClassVar[bool] = False
+    """Whether where records lie is learnt from the messages."""
 
     if TYPE_CHECKING:  # fields
 
@@ -64,6 +67,8 @@ class MeanEstimator(Estimator):
             contributions=1,
             missing="center",
             assumptions=(*assumptions, *late, *told),
+            learnt=self.learns,
+            from_devices=True,
             **found,
         )
         return protocol.released(answer)
@@ -77,6 +82,7 @@ class MeanEstimator(Estimator):
 class UnboundedMean(MeanEstimator):
     """The mean over n people whose records lie anywhere within a generous magnitude."""
 
+    learns = True
     domain: Reals
     privacy: Privacy
     n: int
