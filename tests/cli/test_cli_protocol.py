@@ -155,8 +155,8 @@ def test_a_full_disk_and_a_failing_one_are_one_sentence(tmp_path, people, monkey
 
     first, messages = new(tmp_path, *AGE, *EPSILON), tmp_path / "messages.bin"
     run("client", first, people, "--out", messages)
-    monkeypatch.setattr("muhat.protocols.roles.frames.write_messages", fails)
-    monkeypatch.setattr("muhat.protocols.roles.frames.read_messages", fails)
+    monkeypatch.setattr("muhat.protocols.roles.messages.write_messages", fails)
+    monkeypatch.setattr("muhat.protocols.roles.messages.read_messages", fails)
     written = run("client", first, people, "--out", messages, code=2).stderr
     assert written == f"Error: {messages} cannot be written.\n"
     assert "standard output cannot be written" in run("client", first, people, code=2).stderr
@@ -168,13 +168,13 @@ def test_a_reader_that_leaves_early_is_no_mistake(tmp_path, people, monkeypatch)
         raise BrokenPipeError(32, "Broken pipe")
 
     first = new(tmp_path, *AGE, *EPSILON)
-    monkeypatch.setattr("muhat.protocols.roles.frames.write_messages", leaves)
+    monkeypatch.setattr("muhat.protocols.roles.messages.write_messages", leaves)
     assert run("client", first, people, code=1).stderr == ""
 
 
 def test_a_description_without_an_end_is_not_read_to_the_end(tmp_path, monkeypatch):
     first = new(tmp_path, *AGE, *EPSILON)
-    monkeypatch.setattr("muhat.protocols.roles.frames.LONGEST", 50)
+    monkeypatch.setattr("muhat.protocols.roles.messages.LONGEST", 50)
     monkeypatch.setattr("muhat.protocols.roles.protocol.LONGEST", 50)
     assert "at most 50 characters long; got 51" in run("show", first, code=2).stderr
 

@@ -13,7 +13,7 @@ from muhat.data import open_source
 from muhat.data.base import paced
 from muhat.data.changed import Changing
 from muhat.data.complete import CompleteSource, _complete_parts, complete_part
-from muhat.data.gathered import _Gatherer
+from muhat.data.engine import _Gatherer
 from muhat.data.states import packed, unpacked
 from muhat.records.columns import Batch, Floats, Integers
 

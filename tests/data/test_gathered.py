@@ -13,7 +13,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.data.gathered import gathered
+from muhat.data.engine import gathered
 
 
 def table() -> pa.Table:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from muhat.data import exact_sums, open_source, text_file
 from muhat.data.base import paced
 from muhat.data.categories import categories_of
-from muhat.data.gathered import gathered
+from muhat.data.engine import gathered
 from muhat.data.histogram import open_cells
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muhat.data.radial_cells import RadialCells
+from muhat.data.distances import RadialCells
 
 EDGES = [
     np.geomspace(1e-9, 1e4, 256),

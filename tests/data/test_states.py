@@ -20,7 +20,7 @@ from muhat.data.cell_kernel import CellTables
 from muhat.data.centered_sums import centered_sums
 from muhat.data.coding import Coder
 from muhat.data.distances import Frame, bounded_sums, distance_counts, excess_sums
-from muhat.data.gathered import gathered
+from muhat.data.engine import gathered
 from muhat.data.grid_counts import Window, count_windows
 from muhat.data.grids import UniformGrid
 from muhat.data.groups import GroupSource

@@ -11,7 +11,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import open_source
-from muhat.data.text_bytes import COMPRESSIONS, open_bytes
+from muhat.data.text_file import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput, SourceFailed
 
 COMPRESS = {

@@ -23,7 +23,7 @@ import pytest
 from muhat.data import exact_sums, open_source, unit_crowds, unit_rows
 from muhat.data.base import Accumulated, PartitionedSource, Source, paced
 from muhat.data.categories import categories_of
-from muhat.data.gathered import gathered
+from muhat.data.engine import gathered
 from muhat.data.histogram import open_cells
 from muhat.data.states import packed, unpacked
 from muhat.data.unit_choice import Mixer

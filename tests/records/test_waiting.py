@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muhat.records.waiting import Waiting
+from muhat.records.tiles import Waiting
 
 
 @pytest.mark.parametrize("dim", [1, 3, 40])

@@ -9,7 +9,7 @@ import muhat as mh
 from changed import changed
 from muhat.mechanisms.learning.outside_count import OutsideCount, Sides
 from muhat.noise.laws import LAWS
-from muhat.release.record_mean import RecordMean, record_mean
+from muhat.release.outside import RecordMean, record_mean
 
 NORMAL = LAWS["normal"]
 CLIPPED = (0.5, 2.0)

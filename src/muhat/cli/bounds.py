@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat._text import joined, table
-from muhat.cli.assumed import moment_from
 from muhat.cli.options import Promised, promise_options
-from muhat.cli.where import bounds_from, where_from
+from muhat.cli.where import bounds_from, moment_from, where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
 

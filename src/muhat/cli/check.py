@@ -40,8 +40,7 @@ def check(
 ) -> None:
     """Look at the columns of FILES as their owner: NOT private, do not publish what it prints."""
     from muhat.data import open_source
-    from muhat.data.inspect import ColumnReport, inspect
-    from muhat.data.words import with_words
+    from muhat.data.inspect import ColumnReport, inspect, with_words
     from muhat.release.display import table
 
     if labels is not None:
@@ -86,7 +85,7 @@ def check(
 
 def _show_labels(data: Any, labels: str, as_json: bool) -> None:
     """The values that occur, a column a line, ready to be made public by whoever may."""
-    from muhat.data.labels import labels_of
+    from muhat.data.inspect import labels_of
 
     found = labels_of(data, column_names(labels))
     click.echo(NOT_PRIVATE, err=True)

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat._text import printable
-from muhat.cli.assumed import assumption_options, assumptions_from
 from muhat.cli.options import (
+    Interval,
     Promised,
     check_rows,
     column_names,
+    group_options,
+    interval,
     ledger_options,
     plan_options,
     remind_of_ledger,
     show_plan,
 )
 from muhat.cli.spark import ChosenEngine, engine_options
-from muhat.cli.statistics import group_options, release_set
-from muhat.cli.where import where_from
+from muhat.cli.where import assumption_options, assumptions_from, where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.ledger import Ledger
     from muhat.planning.plan import Plan
+    from muhat.release import Release
 
 
 @click.command(
@@ -68,11 +70,12 @@ def mean(
 
     With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
     """
-    from muhat.cli.projection import projected, targets_from
     from muhat.planning.shortcuts import mean as release_mean
     from muhat.planning.terms import COUNTED
 
     if by is not None or any((categories, bins, unit, max_rows)):
+        from muhat.cli.statistics import release_set
+
         release_set(
             "Mean",
             **_of_groups(options, project),
@@ -92,7 +95,7 @@ def mean(
         show_plan(_planned(**options), as_json)
         return
     arguments = _arguments(**options)
-    targets = targets_from(project, arguments["columns"])
+    targets = targets_from(project, arguments["columns"]) if project else {}
     if arguments["n"] is None and not options["secret_n"]:
         arguments["n"] = COUNTED
     with engine.opened(files) as data:
@@ -220,3 +223,42 @@ def _arguments(
         "insist": insist,
         **assumptions_from(where, **assumed),
     }
+
+
+Targets = dict[str | None, Interval]
+"""Intervals by column; that of None is for all columns without one of their own."""
+
+
+def targets_from(texts: tuple[str, ...], columns: list[str] | None) -> Targets:
+    """What --project asks for, checked before anything is spent."""
+    from muhat.release.public_sets import checked_intervals
+
+    targets: Targets = {}
+    for text in texts:
+        name, equals, ends = text.rpartition("=")
+        if ":" not in ends or (equals and not name.strip()):
+            raise InvalidInput(
+                "must read LOW:HIGH or COLUMN=LOW:HIGH",
+                parameter="--project",
+                value=f"{text!r:.80}",
+            )
+        key = name.strip() if equals else None
+        if key in targets:
+            raise InvalidInput(f"--project says twice where {key or 'every column'!r:.60} lies.")
+        targets[key] = interval(ends, text)
+    named = {name: pair for name, pair in targets.items() if name is not None}
+    if named and columns is None:
+        raise InvalidInput("--project COLUMN=… needs --columns, to know their names.")
+    checked_intervals(named, columns or [])
+    if None in targets:
+        checked_intervals({"every column": targets[None]}, ["every column"])
+    return targets
+
+
+def projected(release: Release, targets: Targets) -> Release:
+    """The release with its value moved; one without a value stays as it is."""
+    if not targets or release.failed:
+        return release
+    everywhere = targets.get(None)
+    pairs = {name: targets.get(name, everywhere) for name in release.columns}
+    return release.projected({name: pair for name, pair in pairs.items() if pair is not None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -216,3 +216,50 @@ def number(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise InvalidInput(f"{text!r:.40} in {option!r:.80} is not a number.") from None
+
+
+def _rows(
+    context: click.Context, option: click.Parameter, value: Any
+) -> int | Literal["learn"] | None:
+    """A number of rows, or learn."""
+    if value is None or value == "learn":
+        return None if value is None else "learn"
+    rows = click.types.convert_type(int).convert(value, option, context)
+    return int(rows)
+
+
+BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
+CATEGORIES = click.option(
+    "--categories",
+    multiple=True,
+    metavar="COLUMN=X,Y,…",
+    help="The public categories of a column in --by; once for each. COLUMN=learn finds them "
+    "privately, under --epsilon and --delta.",
+)
+BINS = click.option(
+    "--bins",
+    multiple=True,
+    metavar="COLUMN=0,18,65,…",
+    help="The public edges of bins for a column of numbers in --by.",
+)
+
+
+def group_options(command: Command) -> Command:
+    """--by with the categories of its columns, whose rows they are, and --dry-run."""
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Show the plan; read no data, spend nothing."),
+        click.option(
+            "--max-rows",
+            callback=_rows,
+            metavar="K",
+            help="At most so many rows of a person enter; learn finds it privately.",
+        ),
+        click.option(
+            "--unit", metavar="COLUMN", help="Whose row it is: all rows of a person are protected."
+        ),
+        BINS,
+        CATEGORIES,
+        BY,
+    ):
+        command = option(command)
+    return command

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def read_description(path: str) -> Protocol:
     """The protocol that a file describes."""
     from muhat.protocols import Protocol
-    from muhat.protocols.roles.frames import LONGEST
+    from muhat.protocols.roles.messages import LONGEST
 
     try:
         with click.open_file(path, encoding="utf-8") as stream:
@@ -56,7 +56,7 @@ def messages_in(paths: tuple[str, ...], protocol: Protocol) -> Iterator[Iterator
 
 
 def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
-    from muhat.protocols.roles.frames import read_messages
+    from muhat.protocols.roles.messages import read_messages
 
     try:
         yield from read_messages(stream, longest)
@@ -66,7 +66,7 @@ def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
 
 def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
     """Messages to a file, or to standard output: how many. No file is touched before the first."""
-    from muhat.protocols.roles.frames import write_messages
+    from muhat.protocols.roles.messages import write_messages
 
     if path == "-" and sys.stdout.isatty():
         raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")

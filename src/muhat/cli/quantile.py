@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muhat.cli.options import (
+    BINS,
+    BY,
+    CATEGORIES,
     Promised,
     check_rows,
     column_names,
@@ -16,7 +19,7 @@ from muhat.cli.options import (
     remind_of_ledger,
 )
 from muhat.cli.spark import ChosenEngine, engine_options
-from muhat.cli.statistics import BINS, BY, CATEGORIES, is_learnt, public_groups
+from muhat.cli.statistics import is_learnt, public_groups
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
 

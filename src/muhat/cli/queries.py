@@ -187,7 +187,7 @@ def _occurring(data: Any, columns: list[str]) -> dict[str, list[str]]:
     """The values that occur in columns whose owner declares them public."""
     if not columns:
         return {}
-    from muhat.data.labels import labels_of
+    from muhat.data.inspect import labels_of
 
     found = {name: sorted(values) for name, values in labels_of(data, columns).items()}
     for name, values in found.items():

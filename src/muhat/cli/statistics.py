@@ -11,6 +11,7 @@ from muhat.cli.options import (
     Promised,
     check_rows,
     column_names,
+    group_options,
     ledger_options,
     promise_options,
     remind_of_ledger,
@@ -29,53 +30,6 @@ if TYPE_CHECKING:
     from muhat.statistics.schema import Schema
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _rows(
-    context: click.Context, option: click.Parameter, value: Any
-) -> int | Literal["learn"] | None:
-    """A number of rows, or learn."""
-    if value is None or value == LEARN:
-        return None if value is None else "learn"
-    rows = click.types.convert_type(int).convert(value, option, context)
-    return int(rows)
-
-
-BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
-CATEGORIES = click.option(
-    "--categories",
-    multiple=True,
-    metavar="COLUMN=X,Y,…",
-    help="The public categories of a column in --by; once for each. COLUMN=learn finds them "
-    "privately, under --epsilon and --delta.",
-)
-BINS = click.option(
-    "--bins",
-    multiple=True,
-    metavar="COLUMN=0,18,65,…",
-    help="The public edges of bins for a column of numbers in --by.",
-)
-
-
-def group_options(command: Command) -> Command:
-    """--by with the categories of its columns, whose rows they are, and --dry-run."""
-    for option in (
-        click.option("--dry-run", is_flag=True, help="Show the plan; read no data, spend nothing."),
-        click.option(
-            "--max-rows",
-            callback=_rows,
-            metavar="K",
-            help="At most so many rows of a person enter; learn finds it privately.",
-        ),
-        click.option(
-            "--unit", metavar="COLUMN", help="Whose row it is: all rows of a person are protected."
-        ),
-        BINS,
-        CATEGORIES,
-        BY,
-    ):
-        command = option(command)
-    return command
 
 
 def set_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -76,7 +76,6 @@ class DenseHistogram(Histogram):
         self._counts = counts
 
     def total(self) -> int:
-        """The number of records."""
         return int(self._clipped().sum())
 
     def margins(self, sets: Iterable[Axes]) -> dict[Axes, Table]:
@@ -110,7 +109,6 @@ class SparseHistogram(Histogram):
         self._other = None if other is None else _cell("other", other, cells)
 
     def total(self) -> int:
-        """The number of records."""
         return int(self._read()[1].sum())
 
     def margins(self, sets: Iterable[Axes]) -> dict[Axes, Table]:

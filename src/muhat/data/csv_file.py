@@ -21,8 +21,7 @@ from typing import Any
 from muhat.data.arrow import columns_of
 from muhat.data.file import Format, Opening
 from muhat.data.selection import Coders, Field, coders_for
-from muhat.data.text_bytes import open_bytes
-from muhat.data.text_file import LONGEST_RECORD, Piece, TextFile, pieces
+from muhat.data.text_file import LONGEST_RECORD, Piece, TextFile, open_bytes, pieces
 from muhat.data.text_numbers import NUMBER, numbers_in
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column
@@ -49,7 +48,6 @@ class CsvFile(TextFile):
         self.names_are_public = not any(re.fullmatch(NUMBER, name) for name in names)
 
     def parser(self, positions: Sequence[int], coders: Coders) -> Parser:
-        """What reads the fields at these positions."""
         return Parser(len(self.fields), positions, coders, self.delimiter)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from muhat.data.base import Accumulated, Added, PartitionedSource, Source
 from muhat.data.kernel import Accumulator
 from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.records.columns import Batch, FloatArray
+from muhat.records.tiles import floats
 
 
 @dataclass(frozen=True)
@@ -78,3 +82,35 @@ def _checked(source: Source, accumulators: list[Added] | None) -> list[Added]:
     if source.known_rows not in (None, sum(each.rows for each in accumulators)):
         raise DataChanged("the data have changed their length since they were counted.")
     return accumulators
+
+
+def gathered(source: Source) -> FloatArray:
+    """One pass: the records as floats, of shape (rows, d), in no order that is to be relied on.
+
+    What is missing or not finite becomes not-a-number. Raises DataChanged and SourceFailed as
+    `exact_sums` does.
+    """
+    dim = source.dim
+    parts = [part for each in read_here(source, lambda: _Gatherer(dim)) for part in each.parts]
+    return np.concatenate(parts) if parts else np.empty((0, dim))
+
+
+class _Gatherer:
+    """Keeps batches, for one thread."""
+
+    def __init__(self, dim: int) -> None:
+        self._dim = dim
+        self.parts: list[FloatArray] = []
+        self.rows = 0
+
+    def add(self, batch: Batch) -> None:
+        """Keep every record of the batch."""
+        self.rows += batch.rows + batch.absent
+        if batch.matrix is not None:
+            values = batch.matrix.copy()
+        else:
+            values = np.column_stack([floats(column) for column in batch.columns])
+        values[~np.isfinite(values)] = np.nan
+        self.parts.append(values)
+        if batch.absent:
+            self.parts.append(np.full((batch.absent, self._dim), np.nan))

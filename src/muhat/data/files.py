@@ -16,7 +16,7 @@ from muhat.data.csv_file import CSV
 from muhat.data.file import File, Opening, shown, status_of, unless_unreadable
 from muhat.data.formats import FORMATS, KINDS
 from muhat.data.selection import Coders, Columns, places, select
-from muhat.data.text_bytes import COMPRESSIONS
+from muhat.data.text_file import COMPRESSIONS
 from muhat.errors import InvalidInput
 
 AnyPath = str | os.PathLike[str]

@@ -32,7 +32,6 @@ class JsonLinesFile(TextFile):
         self.fields = [Field(str(name), "text", 1, is_text=True) for name in given.columns]
 
     def parser(self, positions: Sequence[int], coders: Coders) -> _Parser:
-        """What reads the fields at these positions."""
         return _Parser([self.fields[position].name for position in positions], coders)
 
 

@@ -19,7 +19,7 @@ from muhat.data.csv_file import CSV
 from muhat.data.file import OPEN_FILES
 from muhat.data.files import FileData
 from muhat.data.formats import FORMATS
-from muhat.data.text_bytes import COMPRESSIONS, open_bytes
+from muhat.data.text_file import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput
 
 _CHUNK = 1 << 20

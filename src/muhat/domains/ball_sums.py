@@ -20,8 +20,7 @@ from muhat._integers import power_of_two
 from muhat.domains.ball_kernel import acceptance_limit
 from muhat.records.columns import FloatArray, Mask
 from muhat.records.exact import signed
-from muhat.records.tiles import ROOM, Indices, Tiles, is_wide, sum_of_squares
-from muhat.records.waiting import Waiting
+from muhat.records.tiles import ROOM, Indices, Tiles, Waiting, is_wide, sum_of_squares
 
 _MOST_DIM = 1 << 20
 _MOST_EXPONENT = 100

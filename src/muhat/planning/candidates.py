@@ -16,11 +16,10 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
 from muhat.planning.mechanism import Mechanism
-from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.smooth import smooth_mean
 from muhat.planning.sums import NoisySums, best_of
 from muhat.planning.task import Task
-from muhat.planning.terms import Terms
+from muhat.planning.terms import Terms, kinds_of_noise
 from muhat.statistics.bounded import Bounded
 from muhat.statistics.reals import LowBias, Unassuming
 

@@ -1,9 +1,13 @@
-"""The recipes that compete for the columns of a box, where more than their sums is released.
+"""The recipes that compete where more than sums is released: for the columns of a box, for a ball.
 
 Beside the sums these are the numbers of recorded values, where values may be missing, and the
 squares, from which the variance of every column is known and with it the sampling error. Squares
 are released where they cost the mean nothing, with normal and with Laplace noise, and elsewhere if
 they are asked for.
+
+Of a ball these are the squares: those of every column with normal noise and n public, the length's
+alone where n is secret. Whatever has the integers of a ball, in
+half-widths of the domain, will do: ellipsoids along the axes, cross-polytopes.
 """
 
 from __future__ import annotations
@@ -16,21 +20,23 @@ import numpy as np
 
 from muhat._words import Parameter, given
 from muhat.domains import Box
+from muhat.domains.blocks import Block
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.ball_squares import ball_recipe
 from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.columns import columns_recipe
-from muhat.mechanisms.sums.joint import share_for_mean
+from muhat.mechanisms.sums.joint import bounded_share, share_for_mean
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.law import ScaleFamily
 from muhat.noise.laws import LAWS
-from muhat.planning.ball import squared_block
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task
+
 
 LOPSIDED = 1 - 2.0**-30
 """Squares are free about the middle of the bounds; below this the lattice's centre is not it."""
@@ -133,3 +139,43 @@ def check_population(task: Task) -> None:
             Parameter("population"),
             " out.",
         )
+
+
+def squared_block(task: Task) -> Block | None:
+    """The block of a domain whose lattice is a ball along the axes; None if it is another."""
+    if task.clip is not None or len(task.body.blocks) != 1:
+        return None
+    (block,) = task.body.blocks
+    radius = block.lattice.axis_radius
+    if radius is None:
+        return None
+    axes = np.ones(task.domain.dim) if block.transform is None else block.transform
+    same = np.allclose(radius * axes, task.domain.half_widths, rtol=1e-9, atol=0)
+    return block if same and (block.center == task.domain.center).all() else None
+
+
+def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -> dict[str, Recipe]:
+    """A recipe with squares for each of the named mechanisms that has room for them.
+
+    With a `share` of the squared budget for the sums, the number of records has the rest.
+    """
+    wanted = task.population is not False and (task.population or task.contributions == 1)
+    if not wanted or (task.statistic == "sum" and task.is_secret):
+        return {}
+    known = [MECHANISMS[name] for name in names if MECHANISMS[name].beside_ball]
+    if not task.population:
+        known = [each for each in known if LAWS[each.law].independent]
+    block = squared_block(task) if known else None
+    if block is None:
+        return {}
+    return {
+        each.name: ball_recipe(
+            each.name if share is None else "joint",
+            each.law,
+            block,
+            task.protection,
+            count_share=0.0 if share is None else 1 - bounded_share(share),
+            each=bool(task.population),
+        )
+        for each in known
+    }

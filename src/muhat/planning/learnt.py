@@ -248,12 +248,10 @@ class LearntFirst(Mechanism):
 
     @property
     def chosen(self) -> str:
-        """What was chosen before anybody looked at the data."""
         return "the schema and the statistics"
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the promise and the errors rest on, in sentences."""
         if not self.learns_rows:
             return (*super().assumptions, *self._selected())
         person = (
@@ -355,7 +353,6 @@ class LearntFirst(Mechanism):
         return replace(self, terms=replace(self.terms, n=known.n, was_counted=known.was_counted))
 
     def admit(self, source: Opened) -> None:
-        """Refuse whatever can be refused without a value."""
         for part, each in zip(source.plan.parts, source.sources, strict=True):
             part.mechanism.admit(each)
 

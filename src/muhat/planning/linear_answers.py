@@ -18,11 +18,10 @@ from muhat.errors import DataChanged, InvalidInput
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.planning.display import alternatives_line
 from muhat.planning.mechanism import Columns, Mechanism, Rows
-from muhat.planning.metric import metric_name
 from muhat.planning.terms import Terms
 from muhat.privacy import Neighbors
 from muhat.release.answer_noise import AnswerNoise
-from muhat.release.certificate import Certificate
+from muhat.release.certificate import Certificate, metric_name
 from muhat.release.display import MOST_ROWS, certificate_lines, significant
 from muhat.release.query_answer import QueryAnswer
 from muhat.release.query_table import Attributes, query_names
@@ -95,7 +94,6 @@ class LinearAnswers(Mechanism):
 
     @property
     def chosen(self) -> str:
-        """What was chosen before anybody looked at the data."""
         return "the workload and the categories"
 
     @property
@@ -242,7 +240,7 @@ class LinearAnswers(Mechanism):
 
     def figure(self) -> Figure:
         """The standard error of every answer, and the error beside its lower bounds."""
-        from muhat.planning.query_picture import answers_figure
+        from muhat.planning.picture import answers_figure
 
         return answers_figure(self)
 

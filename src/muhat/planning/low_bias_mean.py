@@ -53,7 +53,6 @@ class LowBiasMean(RealsMean):
 
     @property
     def chosen(self) -> str:
-        """What was chosen before anybody looked at the data."""
         return "the moment, the magnitude and the bias"
 
     @property
@@ -86,12 +85,10 @@ class LowBiasMean(RealsMean):
 
     @property
     def standard_error(self) -> Floats:
-        """The standard deviation of the noise on each value, of shape (d,)."""
         return self.method.noise.standard_error
 
     @property
     def covariance(self) -> Floats:
-        """The covariance of the noise on the value, of shape (d, d)."""
         return self.method.noise.covariance
 
     @cached_property

@@ -94,7 +94,7 @@ class RecordedMean:
     def run(self, source: Source) -> Learnt:
         """Count the complete records, draw some and average them."""
         from muhat.data import open_source
-        from muhat.data.gathered import gathered
+        from muhat.data.engine import gathered
 
         records = gathered(source)
         records = records[~np.isnan(records).any(axis=1)]

@@ -21,8 +21,7 @@ from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
 from muhat.noise.kinds import NoiseKind
 from muhat.planning.low_bias_method import Alternative
-from muhat.planning.noise_kinds import kinds_of_noise
-from muhat.planning.terms import Terms, UnderTerms
+from muhat.planning.terms import Terms, UnderTerms, kinds_of_noise
 from muhat.statistics.reals import LowBias
 
 BIASES = (1e-5, 0.5, 7)

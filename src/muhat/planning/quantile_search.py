@@ -69,7 +69,6 @@ class QuantileSearch(Mechanism):
 
     @property
     def chosen(self) -> str:
-        """What was chosen before anybody looked at the data."""
         return "the bounds, the resolution and q"
 
     @property

@@ -19,9 +19,8 @@ from muhat.noise.kinds import NoiseKind
 from muhat.noise.law import IndependentFamily
 from muhat.noise.laws import independent_law
 from muhat.planning.linear_answers import LinearAnswers
-from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Plan
-from muhat.planning.terms import COUNTED, Terms
+from muhat.planning.terms import COUNTED, Terms, kinds_of_noise
 from muhat.privacy import Neighbors, Privacy
 from muhat.statistics.queries import LinearQueries
 from muhat.workloads import Workload

@@ -14,8 +14,7 @@ from muhat.mechanisms.sums.ratio import Ratio
 from muhat.planning.low_bias_method import LowBiasMethod, finite
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.run import COUNT_THEM, counted_terms, note_of
-from muhat.release.outside import CONFIDENCE, Outside
-from muhat.release.record_mean import BOTH, RecordMean, record_mean
+from muhat.release.outside import BOTH, CONFIDENCE, Outside, RecordMean, record_mean
 from muhat.release.recorded import Recorded
 from muhat.release.vector_answer import VectorAnswer
 from muhat.statistics.reals import open_records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from numpy.typing import ArrayLike
@@ -10,20 +11,21 @@ from numpy.typing import ArrayLike
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
+from muhat.planning.candidates import mechanism_for
 from muhat.planning.groups import check_groups, group_means
 from muhat.planning.mechanism import Columns
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_count
-from muhat.planning.request import Request
-from muhat.planning.run import run
+from muhat.planning.run import counted_terms, run
 from muhat.planning.terms import COUNTED, Counted, Terms, number_for
 from muhat.privacy import Neighbors, Privacy, check_promise
 from muhat.release.release import Release
 from muhat.statistics.bounded import Bounded, NamedBounds, in_order
 from muhat.statistics.mean import bounded_of, mean_of
-from muhat.statistics.reals import by_column
+from muhat.statistics.reals import LowBias, Unassuming, by_column, open_records
 
 if TYPE_CHECKING:
+    from muhat.data import Source
     from muhat.data.categories import Cells
     from muhat.statistics.options import BoundedOptions, RealsOptions
 
@@ -169,7 +171,8 @@ def mean(
             return planned.release(data, ledger=account)
         domain, columns = named, list(named)
     names = _names(columns)
-    moment, max_bias = by_column(names, moment, max_bias)
+    if moment is not None or max_bias is not None:
+        moment, max_bias = by_column(names, moment, max_bias)
     if by is not None or groups is not None:
         check_groups(domain, n, by, unbiased=unbiased or n_min is not None)
         n = None
@@ -284,3 +287,39 @@ def _names(columns: Any) -> Columns:
     from muhat.data.selection import column_names
 
     return column_names(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A mean or a sum under given terms.
+
+    What a schema says of missing values enters when the data are opened, and so does a number of
+    records that is counted; until then `plan` is the one for what is known, or None if that is too
+    little.
+    """
+
+    asked: Bounded | Unassuming | LowBias
+    terms: Terms
+    plan: Plan | None
+
+    @classmethod
+    def of(cls, asked: Bounded | Unassuming | LowBias, terms: Terms) -> Request:
+        """Plan now whatever can be, so that what cannot is refused before anything is opened."""
+        waits = asked.needs_n and terms.n is None and not terms.is_secret
+        return cls(asked, terms, None if waits else Plan.of(mechanism_for(asked, terms)))
+
+    def open(self, data: Any, columns: Columns) -> list[Source]:
+        """The data as records; arguments and metadata are checked alone."""
+        if self.plan is not None:
+            return self.plan.open(data, columns)
+        assert not isinstance(self.asked, Bounded)  # whose plan does not wait for n
+        return [open_records(self.asked.domain, data, columns)]
+
+    def planned(self, sources: list[Source]) -> Plan:
+        """The plan for these records."""
+        (source,) = sources
+        asked = self.asked.completed() if source.complete else self.asked
+        if asked is self.asked and self.plan is not None:
+            return self.plan.planned(sources)
+        terms = counted_terms(self.terms, source) if asked.needs_n else self.terms
+        return Plan.of(mechanism_for(asked, terms)).planned(sources)

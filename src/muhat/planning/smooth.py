@@ -23,11 +23,11 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student import StudentSpread
 from muhat.planning.mechanism import Columns, Mechanism, Rows
-from muhat.planning.metric import unit_of
 from muhat.planning.picture import error_against_n
 from muhat.planning.run import note_of
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy
+from muhat.release.certificate import unit_of
 from muhat.release.display import significant
 from muhat.release.vector_answer import VectorAnswer
 from muhat.statistics.bounded import DROPPED_RECORDS, Bounded, chosen_columns

@@ -20,11 +20,10 @@ from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank
 from muhat.planning.linear_answers import LinearAnswers
 from muhat.planning.mechanism import Mechanism
 from muhat.planning.moment_set import MomentSet
-from muhat.planning.noise_kinds import kinds_of_noise
 from muhat.planning.plan import Part, Plan
 from muhat.planning.quantile_search import QuantileSearch
 from muhat.planning.queries import linear_answers
-from muhat.planning.terms import Terms
+from muhat.planning.terms import Terms, kinds_of_noise
 from muhat.privacy import adding_up
 from muhat.release.query_table import Attributes
 from muhat.statistics.asked import Asked, Quantile, Queries

@@ -26,10 +26,9 @@ from muhat.noise.spread import Spread
 from muhat.planning.answers import answer
 from muhat.planning.display import alternatives_line
 from muhat.planning.mechanism import Columns, Mechanism, Rows
-from muhat.planning.metric import metric_name, unit_of
 from muhat.planning.run import counted_terms, note_of
 from muhat.planning.terms import Terms
-from muhat.release.certificate import Certificate
+from muhat.release.certificate import Certificate, metric_name, unit_of
 from muhat.release.display import certificate_lines, shortened, significant
 from muhat.release.vector_answer import VectorAnswer
 from muhat.statistics.bounded import chosen_columns
@@ -131,7 +130,6 @@ class NoisySums(Mechanism):
 
     @property
     def expected_error_method(self) -> str | None:
-        """How `expected_error` was found: exact, quadrature, bound or monte carlo."""
         return None if self._error is None else self._error[1]
 
     @cached_property

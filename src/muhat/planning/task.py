@@ -18,11 +18,9 @@ from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import elliptic_law
 from muhat.noise.protection import Protection
-from muhat.planning.ball import ball_recipes
-from muhat.planning.columns import check_population, column_recipes, releases_columns
-from muhat.planning.noise_kinds import kinds_of_noise
+from muhat.planning.columns import ball_recipes, check_population, column_recipes, releases_columns
 from muhat.planning.sums import NoisySums, best_of
-from muhat.planning.terms import Terms, UnderTerms
+from muhat.planning.terms import Terms, UnderTerms, kinds_of_noise
 from muhat.statistics.bounded import Bounded, refuse_dropped_records
 
 

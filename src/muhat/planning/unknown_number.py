@@ -177,7 +177,7 @@ class UnknownNumberMean(MeanInReals):
     def _part(self, source: Source) -> Source | None:
         """A random part of the records, or None if they may be too few."""
         from muhat.data import open_source
-        from muhat.data.gathered import gathered
+        from muhat.data.engine import gathered
         from muhat.data.halves import Splits
 
         if isinstance(source, Splits):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Floats
+from muhat._plain import MALFORMED
 from muhat.errors import InvalidInput
 from muhat.release.certificate import Certificate
 from muhat.release.display import MOST_ROWS
@@ -135,3 +137,27 @@ def interval_fields(interval: tuple[Floats, Floats], target: str = "records") ->
         "lower": lower.tolist(),
         "upper": upper.tolist(),
     }
+
+
+Read = TypeVar("Read")
+
+
+def read_json(
+    text: str, schemas: Collection[str], what: str, build: Callable[[dict[str, Any]], Read]
+) -> Read:
+    """What `build` makes of the fields of a text of these schemas, or InvalidInput."""
+    try:
+        fields = json.loads(text, parse_constant=_refuse)
+        if fields["schema"] not in schemas:
+            found, read = fields["schema"], ", ".join(schemas)
+            raise InvalidInput(f"the text has schema {found!r:.40}; {read} is read.")
+        return build(fields)
+    except MALFORMED as error:
+        if isinstance(error, InvalidInput):
+            raise
+    raise InvalidInput(f"the text is not the JSON of {what}.")
+
+
+def _refuse(name: str) -> None:
+    """NaN and infinities are not JSON, although Python would read them."""
+    raise ValueError(name)

@@ -6,10 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from muhat import _check
 from muhat._text import page
 from muhat.bounds import LowerBound
 from muhat.bounds.lower_bound import rounded_down
+from muhat.domains import Domain
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,3 +134,24 @@ def times(ratio: float) -> str:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def metric_name(
+    p: float, statistic: str, weights: ArrayLike | None = None, domain: Domain | None = None
+) -> str:
+    """What an error is, and in which unit if columns are weighted."""
+    order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
+    weighted, unit = unit_of(weights, domain)
+    return f"root mean square {weighted}{order} error of the {statistic}{unit}"
+
+
+def unit_of(weights: ArrayLike | None, domain: Domain | None) -> tuple[str, str]:
+    """What is said before and behind "error", if columns are weighted."""
+    if weights is None or domain is None or np.all(np.equal(weights, 1)):
+        return "", ""
+    if np.allclose(np.asarray(weights) * domain.half_widths, 0.5, rtol=1e-12, atol=0.0):
+        return "", ", in widths of the bounds"
+    return "weighted ", ""

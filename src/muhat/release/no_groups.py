@@ -52,7 +52,6 @@ class NoGroups(Answer):
         return [f"There are no groups; the promise is spent. The reason: {self.failure}."]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         return {
             "statistic": self.statistic,
             "name": self.name,
@@ -64,7 +63,6 @@ class NoGroups(Answer):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The answer that `to_dict` described."""
         return cls(
             statistic=str(fields["statistic"]),
             name=str(fields["name"]),

@@ -267,7 +267,6 @@ class QuantileAnswer(Answer):
         return [f"{what}: {', '.join(listed)}{of_all}."]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         return {
             "statistic": self.statistic,
             "q": list(self.q) if isinstance(self.q, tuple) else self.q,

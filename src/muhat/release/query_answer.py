@@ -175,7 +175,6 @@ class QueryAnswer(Answer):
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         return {
             "statistic": self.statistic,
             "workload": self.workload.to_dict(),

@@ -18,11 +18,10 @@ from muhat._text import joined
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy
-from muhat.release.answer import Answer
+from muhat.release.answer import Answer, read_json
 from muhat.release.certificate import Certificate
 from muhat.release.display import caution_lines, page, table
 from muhat.release.outputs import Outputs
-from muhat.release.reading import read_json
 
 MANY = "muhat.releases/1"
 """The schema of several answers for one promise."""

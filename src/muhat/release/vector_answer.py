@@ -23,10 +23,9 @@ from muhat.noise.spread import Spread
 from muhat.noise.student import StudentSpread
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
 from muhat.release.display import MOST_ROWS
-from muhat.release.outside import Outside
+from muhat.release.outside import Outside, RecordMean
 from muhat.release.population import population_interval, shows_population
 from muhat.release.public_sets import Intervals, nearest
-from muhat.release.record_mean import RecordMean
 from muhat.release.recorded import Recorded
 from muhat.release.squares import Squares
 from muhat.release.vector_display import vector_notes, vector_rows, vector_table
@@ -265,7 +264,6 @@ class VectorAnswer(Answer):
         return vector_notes(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         errors, noise = self.standard_error, self.noise
         optional = {
             "bias": self.bias,
@@ -298,7 +296,6 @@ class VectorAnswer(Answer):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The answer that `to_dict` described."""
         columns, value, noise = tuple(fields["columns"]), fields["value"], fields["noise"]
         if (noise is None) != (fields["standard_error"] is None):
             raise InvalidInput("the release has errors and no noise, or the other way round.")

@@ -7,9 +7,12 @@ line does not know them.
 
 from __future__ import annotations
 
-from muhat.research.combination import combination_mse_bound, name_and_shame_combination
+from muhat.research.combination import (
+    combination_mse_bound,
+    name_and_shame_combination,
+    symmetric_mean_with_fallback,
+)
 from muhat.research.disclosure import name_and_shame
-from muhat.research.fallback import symmetric_mean_with_fallback
 
 __all__ = [
     "combination_mse_bound",

@@ -1,4 +1,7 @@
-"""Clipping and Laplace noise for the bulk of the records, name and shame for what it cuts off."""
+"""Clipping and Laplace noise for the bulk of the records, name and shame for what it cuts off.
+
+The symmetric mean that always answers: where no interval is found, records are published.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,11 @@ import numpy as np
 
 from muhat import _check
 from muhat.data import exact_sums
+from muhat.data.halves import split_rows
 from muhat.domains import Box
 from muhat.errors import InvalidInput
+from muhat.mechanisms.learning.symmetric import run_alone
+from muhat.mechanisms.learning.symmetric_column import SymmetricMean
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.laplace import laplace
 from muhat.noise.kinds import NoiseKind, Strength
@@ -117,3 +123,26 @@ def _moment(moment: tuple[float, float]) -> tuple[float, float]:
     if order <= 2:
         raise InvalidInput(f"the order of the moment must be above 2; got {order:g}.")
     return order, size
+
+
+def symmetric_mean_with_fallback(
+    data: Any,
+    mean: SymmetricMean,
+    *,
+    columns: Sequence[str] | Sequence[int] | None = None,
+    accept_disclosure: bool = False,
+) -> float:
+    """Publish a record in the clear with probability δ where the symmetric mean finds no interval.
+
+    The value of `mean`, or name and shame of the other rows if no interval was found: unbiased
+    without a condition. It is (ε, δ)-private, for the first rows lose (ε, δ) and each of the others
+    (ε, 0) or (0, δ). Kamath et al. (2024), Algorithm 2 as it is printed.
+    """
+    require_acceptance(accept_disclosure)
+    source = open_column(data, columns)
+    outcome = run_alone(mean, source)
+    if outcome.value is not None:
+        return outcome.value
+    tail = split_rows(source, mean.first).tail
+    total = disclosed_total(tail, mean.delta, lambda values: values)
+    return float(Fraction(total) / (mean.delta * mean.second))

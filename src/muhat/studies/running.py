@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from muhat._files import put
-from muhat.errors import MuhatError
+from muhat.errors import InvalidInput, MuhatError
 from muhat.studies import find
 from muhat.studies.drawing import figure_of, png_of, require_matplotlib, svg_of
-from muhat.studies.files import prepare
 from muhat.studies.side_by_side import side_by_side
 from muhat.studies.study import Progress, Result, rows_to_csv
 
@@ -176,3 +176,14 @@ def _markdown(record: dict[str, Any]) -> str:
             "",
         ]
     )
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder, or refuse one that cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise InvalidInput(f"--out must be a folder that can be written; got {str(folder)!r:.200}.")

@@ -9,7 +9,7 @@ from muhat.privacy import PureDP
 from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.estimators.range_choice import best_ranges
 from muhat.protocols.estimators.range_counts import RangeCounts, range_counts
-from muhat.protocols.means.local_chain_radius import (
+from muhat.protocols.means.local_chain_place import (
     PULL,
     SURER,
     _area_errors,

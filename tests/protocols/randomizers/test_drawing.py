@@ -13,8 +13,8 @@ from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.drawing import random_order
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.randomizer import random_order
 
 FALSE_ALARM = 1e-7
 PROMISE = Allowance(mh.ApproxDP(epsilon=1.0, delta=1e-6))

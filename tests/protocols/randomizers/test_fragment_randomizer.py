@@ -14,7 +14,7 @@ import muhat as mh
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
-from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_noise import FragmentNoise, Sensitivity

@@ -10,7 +10,7 @@ import pytest
 import muhat as mh
 from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
-from muhat.protocols.encodings.nonces import fresh_nonces
+from muhat.protocols.encodings.encoding import fresh_nonces
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from muhat.protocols.roles.frames import read_messages, write_messages
+from muhat.protocols.roles.messages import read_messages, write_messages
 
 
 def test_messages_come_back_as_they_were_written():

@@ -39,7 +39,6 @@ class Statistical(
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words."""
         low, high = self.scale
         return f"{super().summary}, for deviations between {low:g} and {high:g}"
 
@@ -79,12 +78,10 @@ class Statistical(
 
     @property
     def radii(self) -> Radii:
-        """Where the radius is searched."""
         return geometric_radii(2 * self.bound, self.resolution, pure=self.sharing.pure)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a reader of the release should know beyond what every plan says."""
         low, high = self.scale
         clipped = f"values beyond ±{self.bound:g} are clipped to that"
         if self.faithful:

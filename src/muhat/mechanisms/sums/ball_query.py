@@ -60,17 +60,14 @@ class BallQuery(RowQuery, keys=("sums", "squares", "count", "fraction_bits", "to
 
     @property
     def sum_rows(self) -> int:
-        """How many of the rows are sums of values: the first ones."""
         return self.dim
 
     @property
     def square_rows(self) -> int:
-        """How many rows of squares follow."""
         return 1 if self.together else self.dim
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
-        """The diagonal of B, one a row."""
         squares = (self.squares,) * self.square_rows
         return (*(self.sums,) * self.dim, *squares, *[self.count] * bool(self.count))
 
@@ -89,7 +86,6 @@ class BallQuery(RowQuery, keys=("sums", "squares", "count", "fraction_bits", "to
         return self.lattice.ball.radius**2 // (SQUARE_UNIT * (1 if self.together else self.dim))
 
     def measured(self, totals: Sequence[int], count: int) -> list[int]:
-        """The sums from where they are measured, one a row."""
         values, squares = list(totals[: self.dim]), list(totals[self.dim :])
         if self.together:
             squares = [sum(squares)]

@@ -56,16 +56,13 @@ class BlockQuery(SumQuery):
 
     @property
     def rows(self) -> int:
-        """r, the number of integers released."""
         return sum(part.rows for part in self.parts)
 
     @property
     def sum_rows(self) -> int:
-        """How many of the rows are sums of values: the first ones."""
         return sum(part.sum_rows for part in self.parts)
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the exact sums of the records' integers, and the number of records."""
         answers: list[int] = []
         start = 0
         for part in self.parts:

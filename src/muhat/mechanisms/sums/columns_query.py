@@ -76,17 +76,14 @@ class ColumnsQuery(
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
-        """The diagonal of B, one a row."""
         return (*self.sums, *self.squares, *(self.sums if self.turned else self.counts))
 
     @property
     def sum_rows(self) -> int:
-        """How many of the rows are sums of values: the first ones."""
         return len(self.sums)
 
     @property
     def square_rows(self) -> int:
-        """How many rows of squares follow."""
         return len(self.squares)
 
     @property
@@ -100,7 +97,6 @@ class ColumnsQuery(
         return [reach * step for reach, step in zip(self.box.reach, self.box.grid, strict=True)]
 
     def measured(self, totals: Sequence[int], count: int) -> list[int]:
-        """The sums from where they are measured, one a row."""
         d = self.box.dim
         values, rest = list(totals[:d]), list(totals[d:])
         if self.from_zero:
@@ -122,7 +118,6 @@ class ColumnsQuery(
         return [*values, *lacking, *counted[: len(self.counts)]]
 
     def read(self, rows: Sequence[int]) -> list[Fraction]:
-        """Sums, squares and counts in `units`, from the noisy rows."""
         if not self.turned:
             return super().read(rows)
         d = self.sum_rows
@@ -156,7 +151,6 @@ class ColumnsQuery(
         return steps + [Fraction(1)] * len(self.counts)
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁, ℓ₂ or ℓ_∞ norm."""
         if self.turned and not math.isinf(norm):
             raise InvalidInput("turned rows are released in the norm of the cube.")
         replaced = neighbors is Neighbors.SUBSTITUTE

@@ -63,28 +63,23 @@ class IntegerQuery(
 
     @property
     def sum_rows(self) -> int:
-        """How many of the rows are sums of values: the first ones."""
         return 0 if self.lattice is None else self.rows
 
     @property
     def row_multipliers(self) -> tuple[int, ...]:
-        """The diagonal of B, one a row."""
         if self.lattice is None:
             return self.multipliers
         return self.lattice.row_multipliers(self.multipliers, self.from_zero)
 
     def measured(self, totals: Sequence[int], count: int) -> Sequence[int]:
-        """The sums from where they are measured, one a row."""
         if self.lattice is None:
             return (count,)
         return self.lattice.measured(totals, count, self.from_zero)
 
     def row_steps(self) -> Sequence[Fraction]:
-        """How much one of these sums is worth, row by row."""
         return [Fraction(1)] if self.lattice is None else self.lattice.row_steps(self.from_zero)
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖ over all neighbours, in the ℓ₁, ℓ₂ or ℓ_∞ norm."""
         replaced = neighbors is Neighbors.SUBSTITUTE
         if self.lattice is None:
             moved = 0 if replaced else self.multipliers[0]

@@ -93,23 +93,19 @@ class RowQuery(SumQuery):
 
     @property
     def rows(self) -> int:
-        """r, the number of integers released."""
         return len(self.row_multipliers)
 
     @property
     def rows_apart(self) -> int:
-        """How many of the squares' rows have noise of their own: none, or all."""
         return self.square_rows if self.apart else 0
 
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
-        """v for the exact sums of the records' integers, and the number of records."""
         bits, sums = self.fraction_bits, self.measured(totals, count)
         half = (1 << bits) >> 1
         pairs = zip(self.row_multipliers, sums, strict=True)
         return [(b * total + half) >> bits for b, total in pairs]
 
     def units(self) -> list[Fraction]:
-        """How much one unit of v is worth in each row, in the coordinates of the lattice."""
         whole = 1 << self.fraction_bits
         pairs = zip(self.row_steps(), self.row_multipliers, strict=True)
         return [step * Fraction(whole, b) for step, b in pairs]

@@ -47,7 +47,6 @@ class TableQuery(SumQuery):
 
     @property
     def rows(self) -> int:
-        """r, the number of integers released."""
         return int(self.table.shape[1])
 
     @property

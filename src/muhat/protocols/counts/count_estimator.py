@@ -83,7 +83,6 @@ class QuantileEstimator(CountEstimator):
         return self.q if isinstance(self.q, tuple) else (self.q,)
 
     def describe(self) -> str:
-        """What is estimated, in a sentence."""
         asked = ", ".join(f"{fraction:g}" for fraction in self.fractions)
         several = "s" * (len(self.fractions) > 1)
         return f"the quantile{several} {asked} of {self.n} people's numbers, {words(self.grid)}"
@@ -108,7 +107,6 @@ class RangesEstimator(CountEstimator):
     about: ClassVar[str] = "counts are of them"
 
     def describe(self) -> str:
-        """What is estimated, in a sentence."""
         return f"the counts of {self.n} people's numbers in {self.grid.describe()}"
 
 

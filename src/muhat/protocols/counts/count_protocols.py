@@ -15,8 +15,8 @@ from fractions import Fraction
 from muhat import _check
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
-from muhat.planning.caution import warn_of_large_delta
 from muhat.privacy import Privacy, as_typed, check_promise
+from muhat.privacy.worth import warn_of_large_delta
 from muhat.protocols.counts.count_estimator import checked_quantiles
 from muhat.protocols.counts.quantiles import LocalQuantile, ShuffleQuantile
 from muhat.protocols.counts.ranges import LocalRanges, ShuffleRanges

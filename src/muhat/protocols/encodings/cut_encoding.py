@@ -145,7 +145,6 @@ class CutEncoding(Encoding):
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.look.record_dim
 
     @property

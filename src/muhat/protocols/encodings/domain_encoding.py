@@ -82,12 +82,10 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
 
     @property
     def low(self) -> int:
-        """The least that a number can be."""
         return self._range[0]
 
     @property
     def high(self) -> int:
-        """The largest that a number can be."""
         return self._range[1]
 
     @property
@@ -115,7 +113,6 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
         return self.mean_from(totals, people, self._dropped)
 
     def spread(self, variance: float, people: int) -> Spread:
-        """The noise of that mean, if each sum has this variance, in steps²."""
         return self.alone.shrunk(people / (math.sqrt(variance) * float(self.unit)))
 
     @property

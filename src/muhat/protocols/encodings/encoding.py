@@ -12,14 +12,17 @@ everything that happens before is exact arithmetic of integers. docs/proofs/shuf
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
 
+import numpy as np
+
 from muhat import _check
-from muhat._arrays import Floats, Integers
+from muhat._arrays import Bytes, Floats, Integers
 from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import Words, system_words
@@ -96,3 +99,11 @@ class Encoding(Plain, ABC, tag="kind"):
 
 
 NO_MEAN = "these numbers are counts, which have no mean."
+
+
+NONCE_BYTES = 16
+
+
+def fresh_nonces(rows: int) -> Bytes:
+    """Nonces for new messages, of shape (rows, 16)."""
+    return np.frombuffer(os.urandom(rows * NONCE_BYTES), np.uint8).reshape(rows, NONCE_BYTES)

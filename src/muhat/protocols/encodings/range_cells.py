@@ -72,7 +72,6 @@ class Coordinates(RangeLook):
         return len(self.indices or ())
 
     def values(self, records: Floats, drawn: Integers) -> Floats:
-        """The number of every record that its message is about, of shape (rows,)."""
         chosen = records[np.arange(len(records)), np.array(self.indices)[drawn]]
         return np.where(np.isfinite(chosen), chosen, np.nan)
 
@@ -139,7 +138,6 @@ class Rotated(RangeLook):
         return len(self.indices or ())
 
     def values(self, records: Floats, drawn: Integers) -> Floats:
-        """The number of every record that its message is about, of shape (rows,)."""
         chosen = np.array(self.indices)[drawn]
         size = padded(self.dim)
         found = np.empty(len(records))

@@ -68,7 +68,6 @@ class TreeEncoding(Encoding, keys=("cells", "blocks", "dim", "scale", Key("look"
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.dim
 
     @property

@@ -153,7 +153,6 @@ class CountedQuantiles(Answer):
         return [MISSING]
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         return {
             "statistic": self.statistic,
             "q": list(self.q) if isinstance(self.q, tuple) else self.q,
@@ -172,7 +171,6 @@ class CountedQuantiles(Answer):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The answer that `to_dict` described."""
         q, grid = fields["q"], read_grid(fields["grid"])
         last = grid.cells - 1
         return cls(

@@ -88,7 +88,6 @@ class AnswerSpread(
 
     @property
     def cells(self) -> int:
-        """How many there are."""
         return len(self.density)
 
     def errors(self, starts: Integers, ends: Integers) -> Floats:
@@ -134,11 +133,9 @@ class BlockSpread(
 
     @property
     def cells(self) -> int:
-        """How many there are."""
         return self.tree.cells
 
     def errors(self, starts: Integers, ends: Integers) -> Floats:
-        """The standard error of the number of people in the cells from starts to ends − 1."""
         return np.sqrt(self.variance * self.tree.variance(starts, ends))
 
     @classmethod

@@ -131,7 +131,6 @@ class CountedRanges(Answer):
         return self.between(self.grid.lower, high)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, ready for JSON."""
         return {
             "statistic": self.statistic,
             "columns": list(self.columns),
@@ -146,7 +145,6 @@ class CountedRanges(Answer):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The answer that `to_dict` described."""
         return cls(
             columns=tuple(map(str, fields["columns"])),
             grid=EqualCells.from_dict(fields["grid"]),

@@ -19,7 +19,6 @@ from muhat import _check
 from muhat.domains import Domain
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.planning.metric import metric_name
 from muhat.planning.task import Task
 from muhat.privacy import Privacy, pure_within
 from muhat.privacy.amplification import local_epsilon
@@ -42,7 +41,7 @@ from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Received
 from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate
 from muhat.protocols.roles.protocol import Protocol
-from muhat.release.certificate import Certificate
+from muhat.release.certificate import Certificate, metric_name
 from muhat.release.release import Release
 
 SPARED = 1 - 1e-6
@@ -117,7 +116,6 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
         return Certificate(metric, self.p, error, "bound", bounds)
 
     def describe(self) -> str:
-        """What is estimated, in a sentence."""
         return f"the mean of {self.n} people's records in {self.domain!r}"
 
 

@@ -19,8 +19,7 @@ from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.estimators.range_choice import best_ranges, predicted_error
 from muhat.protocols.estimators.range_counts import RangeCounts
 from muhat.protocols.means.bounded_mean import best_randomizer
-from muhat.protocols.means.local_chain_place import ChainStep, Place
-from muhat.protocols.means.local_chain_radius import SURE, SURER, least_radius
+from muhat.protocols.means.local_chain_place import SURE, SURER, ChainStep, Place, least_radius
 from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.release.quantile_grids import RelativeGrid

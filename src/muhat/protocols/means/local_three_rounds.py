@@ -187,7 +187,6 @@ class LocalThreeRounds(GroupedMean):
         return counts.grid.value(searched(counts.prefix(), part))
 
     def describe(self) -> str:
-        """What is estimated, in a sentence."""
         printed = ", as printed" if self.faithful else ""
         return f"{super().describe()}, by the three rounds of Huang, Liang and Yi{printed}"
 

@@ -105,7 +105,6 @@ class UnboundedMean(MeanEstimator):
         return self.domain.magnitude
 
     def describe(self) -> str:
-        """What is estimated, in a sentence."""
         return f"the mean of {self.n} people's records, wherever they lie in {self.domain!r}"
 
 

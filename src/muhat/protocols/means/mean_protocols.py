@@ -12,10 +12,10 @@ from muhat import _check
 from muhat._words import IN_REALS, Parameter
 from muhat.domains import Domain, Reals
 from muhat.errors import InvalidInput
-from muhat.planning.caution import warn_of_large_delta
 from muhat.planning.task import Task
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy, check_promise
+from muhat.privacy.worth import warn_of_large_delta
 from muhat.protocols.means.bounded_mean import local_protocol, shuffle_protocol
 from muhat.protocols.means.local_chain import LocalChain, local_chain
 from muhat.protocols.means.local_three_rounds import LocalThreeRounds, local_three_rounds

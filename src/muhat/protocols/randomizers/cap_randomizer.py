@@ -30,11 +30,15 @@ from muhat.noise.spread import Spread
 from muhat.privacy import Privacy, PureDP
 from muhat.privacy.amplification import amplified
 from muhat.protocols.encodings.ball_map import BallMap
-from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
 from muhat.protocols.randomizers.codebook import Codebook
-from muhat.protocols.randomizers.drawing import uniform_numbers
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, PrivateAlone, Received
+from muhat.protocols.randomizers.randomizer import (
+    MeanRandomizer,
+    PrivateAlone,
+    Received,
+    uniform_numbers,
+)
 
 SURE = 1.645
 """Standard errors of S that are added to it: one in twenty samples has more."""
@@ -96,7 +100,6 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.map.record_dim
 
     @property

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat._arrays import Bytes, Floats
 from muhat.errors import InvalidInput
-from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 
 LARGEST_SIZE = 1 << 16
 """Two bytes tell so many vectors apart."""

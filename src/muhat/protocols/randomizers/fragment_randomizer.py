@@ -23,13 +23,11 @@ from muhat.noise.entropy import Words, system_words
 from muhat.noise.laws import LAWS as SCALED
 from muhat.noise.spread import Spread
 from muhat.privacy import ApproxDP, Privacy
-from muhat.protocols.encodings.encoding import FINEST, Encoding
+from muhat.protocols.encodings.encoding import FINEST, Encoding, fresh_nonces
 from muhat.protocols.encodings.modulus import check_modulus, signed
-from muhat.protocols.encodings.nonces import fresh_nonces
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.drawing import random_order
 from muhat.protocols.randomizers.fragment_noise import LAWS, FragmentNoise, fit
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer, random_order
 
 Fragments = NDArray[np.uint64]
 
@@ -147,7 +145,6 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.encoding.record_dim
 
     @property

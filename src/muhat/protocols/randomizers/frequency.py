@@ -34,7 +34,7 @@ from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import Words, system_words
 from muhat.privacy import as_typed
 from muhat.protocols.encodings.range_levels import MOST_BITS
-from muhat.protocols.randomizers.drawing import uniform_numbers
+from muhat.protocols.randomizers.randomizer import uniform_numbers
 
 MOST_ANSWERS = 256
 """An answer is one byte."""

@@ -40,7 +40,6 @@ class JointRandomizer(Mixed):
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.parts[0].record_dim
 
     @property

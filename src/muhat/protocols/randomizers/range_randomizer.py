@@ -89,7 +89,6 @@ class RangeRandomizer(
 
     @property
     def record_dim(self) -> int:
-        """The number of coordinates of a record."""
         return self.look.dim
 
     def cells(self, records: Floats, nonces: Bytes) -> Integers:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from muhat._arrays import Floats
 from muhat.data.memory import real_number
 from muhat.errors import InvalidInput
-from muhat.protocols.encodings.nonces import fresh_nonces
+from muhat.protocols.encodings.encoding import fresh_nonces
 from muhat.protocols.roles.messages import pack
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Bytes
 from muhat.errors import InvalidInput
-from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.roles.messages import Rejection, batches
 

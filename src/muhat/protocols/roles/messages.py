@@ -9,19 +9,26 @@
 
 A message says nothing about its sender but its payload. What cannot be a message of the round is
 rejected one by one, with a reason, and never raises.
+
+In a file or a pipe messages stand each behind its length, in four bytes, least significant first.
+
+A reader takes whatever it finds: of a message that is too long no more is held than shows it, and
+a file that ends in the middle of a message ends one message earlier.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
+from typing import IO
 
 import numpy as np
 
 from muhat._arrays import Bytes
-from muhat.protocols.encodings.nonces import NONCE_BYTES
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 
 MAGIC = b"MH"
 VERSION = 1
@@ -117,3 +124,39 @@ def _elsewhere(message: bytes | bytearray | memoryview, start: bytes) -> Rejecti
     if len(said) < LABEL_BYTES or said[:3] != start[:3] or said == start:
         return None
     return Rejection.ROUND if said[3] != start[3] else Rejection.PROTOCOL
+
+
+LONGEST = 1 << 26
+"""No message is longer, nor is a description."""
+
+_CHUNK = 1 << 20
+
+
+def write_messages(stream: IO[bytes], messages: Iterable[bytes]) -> int:
+    """Append messages to a stream; how many there were."""
+    count = 0
+    for message in messages:
+        stream.write(struct.pack("<I", len(message)) + message)
+        count += 1
+    return count
+
+
+def read_messages(stream: IO[bytes], longest: int = LONGEST) -> Iterator[bytes]:
+    """The messages of a stream, one by one.
+
+    Of one that is longer than `longest` the beginning comes out, which is still too long; a last
+    one that is not complete comes out empty.
+    """
+    while len(head := stream.read(4)) == 4:
+        (length,) = struct.unpack("<I", head)
+        wanted = min(length, longest + 1)
+        message = stream.read(wanted)
+        _skip(stream, length - wanted)
+        yield message if len(message) == wanted else b""
+    if head:
+        yield b""
+
+
+def _skip(stream: IO[bytes], length: int) -> None:
+    while length > 0 and (read := len(stream.read(min(length, _CHUNK)))):
+        length -= read

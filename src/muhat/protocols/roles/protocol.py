@@ -21,13 +21,11 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.protocols.randomizers.randomizer import Randomizer, Received
 from muhat.protocols.roles.client import Client
-from muhat.protocols.roles.frames import LONGEST
-from muhat.protocols.roles.messages import HEADER_BYTES, label
+from muhat.protocols.roles.messages import HEADER_BYTES, LONGEST, label
 from muhat.protocols.roles.model import Model
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
-from muhat.release.answer import Answer
-from muhat.release.reading import read_json
+from muhat.release.answer import Answer, read_json
 from muhat.release.release import Release
 
 SCHEMA = "muhat.protocol/1"

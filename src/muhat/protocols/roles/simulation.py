@@ -13,8 +13,8 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat.data import open_source
-from muhat.data.gathered import gathered
-from muhat.data.progress import Progress
+from muhat.data.base import Progress
+from muhat.data.engine import gathered
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
 from muhat.protocols.roles.client import Client
