@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import muhat as mh
+from benchmarks.hindsight import hindsight_error
 from benchmarks.unbounded_cells import Cell
 from muhat.studies.coinpress import coinpress_mean
-from muhat.studies.hindsight import hindsight_error
 from muhat.studies.samples import SampleShape
 
 Floats = NDArray[np.float64]

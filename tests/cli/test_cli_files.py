@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from muhat.cli import main
-from muhat.data.standard_input import standard_input
+from muhat.data.files import standard_input
 
 ROWS = 500
 LINES = [f'"a;\n{place}";{place % 10}' for place in range(ROWS)]

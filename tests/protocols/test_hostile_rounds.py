@@ -23,8 +23,8 @@ from muhat._arrays import Bytes
 from muhat.protocols import Protocol
 from muhat.protocols.counts.ranges import ShuffleRanges
 from muhat.protocols.encodings.cut_encoding import Radius
+from muhat.protocols.encodings.domain_encoding import ShellEncoding
 from muhat.protocols.encodings.equal_cells import EqualCells
-from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.estimators.block_tree import BlockTree
 from muhat.protocols.means.local_chain import LocalChain
 from muhat.protocols.means.shuffle_chain import ShuffleChain

@@ -7,9 +7,9 @@ import struct
 
 import numpy as np
 import pytest
+from benchmarks.hindsight import hindsight_error
 
 from muhat.errors import InvalidInput
-from muhat.studies.hindsight import hindsight_error
 from muhat.studies.samples import IMAGES, LABELS, SHAPES, covariance_root, digits, fixed
 
 LIGHT = sorted(set(SHAPES) - {"constant", "t₃"} - {name for name in SHAPES if "κ" in name})

@@ -114,7 +114,7 @@ def data_from(files: tuple[str, ...], delimiter: str | None = None) -> Any:
     if delimiter is not None:
         delimiter = delimiter_from("--delimiter", delimiter)
     if "-" in files:
-        from muhat.data.standard_input import standard_input
+        from muhat.data.files import standard_input
 
         if len(files) > 1:
             raise InvalidInput("- is standard input, which is read alone: name no other file.")

@@ -1,22 +1,34 @@
-"""Paths, globs and lists of files as one source."""
+"""Paths, globs and lists of files as one source.
+
+Standard input is a file too: a pipe can be read only once, and releases may need several passes.
+What comes is written to a temporary file without a name, which nobody else can open and which is
+gone with the process. (Where the system has no such files it has a name, and belongs to the user
+alone.) What it holds is told by its first bytes: a compressed file, Parquet, Arrow, JSON lines
+from a brace, and CSV from anything else.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import shutil
 import stat
+import sys
+import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.csv_file import CSV
-from muhat.data.file import File, Opening, shown, status_of, unless_unreadable
+from muhat.data.file import OPEN_FILES, File, Opening, shown, status_of, unless_unreadable
 from muhat.data.formats import FORMATS, KINDS
 from muhat.data.selection import Coders, Columns, places, select
-from muhat.data.text_file import COMPRESSIONS
+from muhat.data.text_file import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput
 
 AnyPath = str | os.PathLike[str]
@@ -247,3 +259,45 @@ def _same_fields(first: File, positions: Sequence[int], other: File, coders: Cod
                 f"and {wanted.type:.60} in {shown(first.path)}."
             )
     return [there[keys[position]] for position in positions]
+
+
+_CHUNK = 1 << 20
+_LONGEST_START = 64
+
+
+def standard_input(stream: IO[bytes], delimiter: str | None = None) -> FileData:
+    """All that a stream holds, to be passed as `data`."""
+    kept: IO[bytes] | None = None
+    try:
+        unnamed = sys.platform == "linux"
+        kept = tempfile.TemporaryFile() if unnamed else tempfile.NamedTemporaryFile()  # noqa: SIM115
+        shutil.copyfileobj(stream, kept, _CHUNK)
+        kept.flush()
+    except OSError:
+        kept = None
+    if kept is None:
+        raise InvalidInput(
+            "standard input could not be read to the end, or the folder of temporary files "
+            f"({tempfile.gettempdir()!r:.80}) has no room for it."
+        )
+    path = OPEN_FILES / str(kept.fileno()) if unnamed else Path(kept.name)
+    given = FileData(path, delimiter, _ending(path))
+    weakref.finalize(given, kept.close)
+    return given
+
+
+def _ending(path: Path) -> str:
+    """What the name of such a file would end in."""
+    start = _start(path, None)
+    compression = next((end for end, mark in COMPRESSIONS.items() if start.startswith(mark)), None)
+    text = _start(path, compression).removeprefix(b"\xef\xbb\xbf").lstrip()
+    kind = next((each for each in FORMATS if text.startswith(each.marks)), CSV)
+    return kind.endings[0] + (compression or "")
+
+
+def _start(path: Path, compression: str | None) -> bytes:
+    try:
+        with open_bytes(path, compression) as file:
+            return file.read(_LONGEST_START)
+    except (OSError, EOFError):
+        return b""

@@ -15,8 +15,7 @@ from muhat._arrays import Floats
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.release.answer import CONFIDENCE
-from muhat.release.recorded import Recorded
-from muhat.release.squares import Squares
+from muhat.release.beside import Recorded, Squares
 
 if TYPE_CHECKING:
     from muhat.planning.sums import NoisySums

@@ -58,23 +58,23 @@ def ratio(asked: Bounded, terms: Terms) -> NoisySums:
             Parameter("n_min"), " is for ", given("unbiased", True), ", or for ", IN_REALS, "."
         )
     task = Task(asked, terms)
-    return task.best(task.joint(share_for_mean(task.body, task.p, task.weights)))
+    return task.best(task.joint(share_for_mean(task.body, asked.p, asked.weights)))
 
 
 def bounded_sum(asked: Bounded, terms: Terms) -> NoisySums:
     """A sum of records in a domain; unbiased also when n is secret."""
     task = Task(asked, terms)
     names = task.candidates()
-    if not terms.is_secret or (task.missing == "drop" and task.domain.by_column):
+    if not terms.is_secret or (asked.missing == "drop" and asked.domain.by_column):
         return task.best(task.with_columns(names))
     # A secret number of records: measure them from 0, or release their number too and add the
     # centre that many times.
-    body = None if asked.clip else Body.from_origin(task.domain, task.p, task.weights)
+    body = None if asked.clip else Body.from_origin(asked.domain, asked.p, asked.weights)
     if body is None and not task.body.center.any():
         body = task.body
     recipes = [] if body is None else task.recipes(body, names)
     if asked.mechanism is None and task.body.center.any():
-        recipes += task.joint(share_for_sum(task.body, task.p, task.weights))
+        recipes += task.joint(share_for_sum(task.body, asked.p, asked.weights))
     if not recipes:
         raise InvalidInput(
             "with a secret n, the sum over a domain around a centre other than 0 is released "

@@ -44,16 +44,16 @@ LOPSIDED = 1 - 2.0**-30
 
 def releases_columns(task: Task) -> bool:
     """Whether more than the sums of a box is released: counts, or squares if they are wanted."""
-    if not task.domain.by_column or task.clip is not None:
+    if not task.asked.domain.by_column or task.asked.clip is not None:
         return False
-    secret_mean = task.statistic == "mean" and task.is_secret
-    return secret_mean or task.missing == "drop" or task.population is not False
+    secret_mean = task.asked.statistic == "mean" and task.is_secret
+    return secret_mean or task.asked.missing == "drop" or task.asked.population is not False
 
 
 def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
     """A recipe for each of the named mechanisms that has something to release beside the sums."""
     recipes = {}
-    secret_mean = task.statistic == "mean" and task.is_secret
+    secret_mean = task.asked.statistic == "mean" and task.is_secret
     for each in (MECHANISMS[name] for name in names if MECHANISMS[name].beside_columns):
         lattice = _lattice(task, LAWS[each.law])
         if secret_mean or lattice.squares or lattice.counts:
@@ -62,10 +62,10 @@ def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
 
 
 def _recipe(task: Task, mechanism: SumMechanism, lattice: ColumnsLattice) -> Recipe:
-    secret_mean = task.statistic == "mean" and task.is_secret
+    secret_mean = task.asked.statistic == "mean" and task.is_secret
     share = 0.0
     if secret_mean and not lattice.counts:
-        share = 1 - share_for_mean(task.body, task.p, task.weights)
+        share = 1 - share_for_mean(task.body, task.asked.p, task.asked.weights)
     return columns_recipe(
         "joint" if secret_mean else mechanism.name,
         mechanism.law,
@@ -73,16 +73,16 @@ def _recipe(task: Task, mechanism: SumMechanism, lattice: ColumnsLattice) -> Rec
         _axes(task, LAWS[mechanism.law], lattice.box),
         task.protection,
         count_share=share,
-        from_zero=task.statistic == "sum" and task.is_secret,
+        from_zero=task.asked.statistic == "sum" and task.is_secret,
     )
 
 
 def _lattice(task: Task, law: ScaleFamily) -> ColumnsLattice:
     """What is summed of every column."""
-    assert isinstance(task.domain, Box)
-    lower, upper = zip(*task.domain.bounds, strict=True)
-    dropped = task.missing == "drop"
-    if dropped and task.statistic == "sum":
+    assert isinstance(task.asked.domain, Box)
+    lower, upper = zip(*task.asked.domain.bounds, strict=True)
+    dropped = task.asked.missing == "drop"
+    if dropped and task.asked.statistic == "sum":
         box = BoxLattice.with_zero(lower, upper)
     else:
         box = BoxLattice.around(lower, upper)
@@ -90,9 +90,9 @@ def _lattice(task: Task, law: ScaleFamily) -> ColumnsLattice:
 
 
 def _has_squares(task: Task, law: ScaleFamily, box: BoxLattice) -> bool:
-    if task.population is False or (task.statistic == "sum" and task.is_secret):
+    if task.asked.population is False or (task.asked.statistic == "sum" and task.is_secret):
         return False
-    if task.population:
+    if task.asked.population:
         return True
     middle = all(e >= 2 * m * LOPSIDED for e, m in zip(box.extent, box.reach, strict=True))
     free = law.independent and (law.stable or not task.is_secret)
@@ -104,22 +104,22 @@ def _axes(task: Task, law: ScaleFamily, box: BoxLattice) -> Vector:
     halves = np.array(
         [float(extent * step) / 2 for extent, step in zip(box.extent, box.grid, strict=True)]
     )
-    if task.statistic == "sum" and task.is_secret:
-        ends = np.abs([task.domain.bounding_box])[0]
+    if task.asked.statistic == "sum" and task.is_secret:
+        ends = np.abs([task.asked.domain.bounding_box])[0]
         halves = ends.max(axis=0)
     if math.isinf(law.sensitivity_norm):
         return halves
     around = Box(-halves, halves)
     if law.sensitivity_norm == 1:
-        return around.laplace_scales(task.p, task.weights)
-    return smallest_ellipsoid(around, task.p, "shifted", weights=task.weights).scales
+        return around.laplace_scales(task.asked.p, task.asked.weights)
+    return smallest_ellipsoid(around, task.asked.p, "shifted", weights=task.asked.weights).scales
 
 
 def check_population(task: Task) -> None:
     """Refuse squares that would be of no use."""
-    if not task.population:
+    if not task.asked.population:
         return
-    in_box = task.domain.by_column and task.clip is None
+    in_box = task.asked.domain.by_column and task.asked.clip is None
     if not in_box and squared_block(task) is None:
         raise InvalidInput(
             given("population", True),
@@ -133,7 +133,7 @@ def check_population(task: Task) -> None:
             ": records of one person are not independent draws, so the sampling error is not "
             "known.",
         )
-    if task.statistic == "sum" and task.is_secret:
+    if task.asked.statistic == "sum" and task.is_secret:
         raise InvalidInput(
             "a sum with a secret n has no population interval: leave ",
             Parameter("population"),
@@ -143,15 +143,15 @@ def check_population(task: Task) -> None:
 
 def squared_block(task: Task) -> Block | None:
     """The block of a domain whose lattice is a ball along the axes; None if it is another."""
-    if task.clip is not None or len(task.body.blocks) != 1:
+    if task.asked.clip is not None or len(task.body.blocks) != 1:
         return None
     (block,) = task.body.blocks
     radius = block.lattice.axis_radius
     if radius is None:
         return None
-    axes = np.ones(task.domain.dim) if block.transform is None else block.transform
-    same = np.allclose(radius * axes, task.domain.half_widths, rtol=1e-9, atol=0)
-    return block if same and (block.center == task.domain.center).all() else None
+    axes = np.ones(task.asked.domain.dim) if block.transform is None else block.transform
+    same = np.allclose(radius * axes, task.asked.domain.half_widths, rtol=1e-9, atol=0)
+    return block if same and (block.center == task.asked.domain.center).all() else None
 
 
 def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -> dict[str, Recipe]:
@@ -159,11 +159,13 @@ def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -
 
     With a `share` of the squared budget for the sums, the number of records has the rest.
     """
-    wanted = task.population is not False and (task.population or task.contributions == 1)
-    if not wanted or (task.statistic == "sum" and task.is_secret):
+    wanted = task.asked.population is not False and (
+        task.asked.population or task.contributions == 1
+    )
+    if not wanted or (task.asked.statistic == "sum" and task.is_secret):
         return {}
     known = [MECHANISMS[name] for name in names if MECHANISMS[name].beside_ball]
-    if not task.population:
+    if not task.asked.population:
         known = [each for each in known if LAWS[each.law].independent]
     block = squared_block(task) if known else None
     if block is None:
@@ -175,7 +177,7 @@ def ball_recipes(task: Task, names: Sequence[str], share: float | None = None) -
             block,
             task.protection,
             count_share=0.0 if share is None else 1 - bounded_share(share),
-            each=bool(task.population),
+            each=bool(task.asked.population),
         )
         for each in known
     }

@@ -19,7 +19,7 @@ from muhat.planning.low_bias_mean import LowBiasMean
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_recorded import RecordedMean
 from muhat.planning.low_bias_wish import Wish
-from muhat.planning.missing import missing_line
+from muhat.planning.reals_mean import missing_line
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy
 from muhat.statistics.reals import LowBias

@@ -19,7 +19,7 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.mechanism import Rows
 from muhat.planning.reals_mean import RealsMean

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from muhat._arrays import Floats
 from muhat.domains.reals import Reals
 from muhat.mechanisms.learning.learning import Learnt
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 

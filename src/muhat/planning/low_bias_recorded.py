@@ -17,7 +17,7 @@ from muhat.mechanisms.learning.steps import Step
 from muhat.mechanisms.learning.unknown_number import random_part
 from muhat.noise.spread import Spread
 from muhat.planning.low_bias_method import LowBiasMethod
-from muhat.planning.missing import require_to_draw
+from muhat.planning.reals_mean import require_to_draw
 from muhat.privacy import Privacy
 
 if TYPE_CHECKING:

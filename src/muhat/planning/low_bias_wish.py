@@ -14,7 +14,7 @@ from muhat._arrays import Floats
 from muhat._words import APPROXIMATE
 from muhat.domains.reals import Reals
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_means import PaddedMeans
 from muhat.mechanisms.learning.sharing import Sharing

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._words import given
+from muhat.data.base import PartitionedSource, Source
 from muhat.domains.reals import Reals
+from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.learning import Learnt, Method
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.planning.low_bias_method import LowBiasMethod, finite
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.run import COUNT_THEM, counted_terms, note_of
+from muhat.release.beside import Recorded
 from muhat.release.outside import BOTH, CONFIDENCE, Outside, RecordMean, record_mean
-from muhat.release.recorded import Recorded
 from muhat.release.vector_answer import VectorAnswer
 from muhat.statistics.reals import open_records
 
@@ -164,3 +167,36 @@ def transcript(found: Learnt) -> str:
     """The steps and their exact shares of the promise."""
     steps = ", ".join(f"{step.name} {step.share}" for step in found.steps)
     return f"the steps taken and their shares of the promise: {steps}"
+
+
+DROPPED = {
+    True: "a missing or non-finite value is left out: the mean is that of the recorded values",
+    False: "records with a missing or non-finite value are left out",
+}
+"""What is said of "drop", of one column and of several: a ball needs every coordinate."""
+
+
+def missing_line(missing: str, dim: int, centre: str) -> str:
+    """The rule in a sentence; `centre` is what a missing value counts as, if it does."""
+    if missing == "drop":
+        return DROPPED[dim == 1]
+    if missing == "none":
+        return f"nothing is missing, as was declared; a value that is counts as {centre}"
+    return f"a missing or non-finite value counts as {centre}"
+
+
+def require_to_draw(source: Source) -> None:
+    """Refuse a source elsewhere: complete records are drawn at random, and never fetched."""
+    if not isinstance(source, PartitionedSource):
+        raise InvalidInput(
+            "must be on this machine to leave missing values out here: some of the other records "
+            "are drawn at random",
+            parameter="data",
+            hint=(
+                "Use ",
+                given("missing", "none"),
+                " if nothing is missing, or ",
+                given("missing", "center"),
+                ".",
+            ),
+        )

@@ -8,8 +8,6 @@ from functools import cached_property
 
 from muhat import _check
 from muhat._words import Parameter, given
-from muhat.domains import Domain
-from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import joint
@@ -37,41 +35,6 @@ class Task(UnderTerms):
         check_population(self)
 
     @property
-    def statistic(self) -> str:
-        """A mean or a sum."""
-        return self.asked.statistic
-
-    @property
-    def domain(self) -> Domain:
-        """Where records lie."""
-        return self.asked.domain
-
-    @property
-    def p(self) -> float:
-        """Errors are measured in ℓ_p."""
-        return self.asked.p
-
-    @property
-    def weights(self) -> Vector:
-        """What errors are multiplied by."""
-        return self.asked.weights
-
-    @property
-    def missing(self) -> str:
-        """The rule for missing values."""
-        return self.asked.missing
-
-    @property
-    def clip(self) -> Domain | None:
-        """What records are clipped to, if that is not the domain."""
-        return self.asked.clip
-
-    @property
-    def population(self) -> bool | None:
-        """Whether squares are wanted."""
-        return self.asked.population
-
-    @property
     def is_secret(self) -> bool:
         """Whether the number of records is."""
         return self.terms.is_secret
@@ -79,7 +42,13 @@ class Task(UnderTerms):
     @cached_property
     def body(self) -> Body:
         """The domain, ready to be summed and hidden."""
-        return Body.of(self.domain, self.p, self.weights, self.terms.neighbors, self.clip)
+        return Body.of(
+            self.asked.domain,
+            self.asked.p,
+            self.asked.weights,
+            self.terms.neighbors,
+            self.asked.clip,
+        )
 
     @property
     def protection(self) -> Protection:
@@ -98,20 +67,21 @@ class Task(UnderTerms):
             words = f"mechanism for {self.privacy.kind} privacy"
             return [_check.one_of(Parameter("mechanism", words, f"--{words}"), mechanism, family)]
         # One record moves two shares of a simplex at most, however many there are.
-        kinds = kinds_of_noise(self.privacy, self.domain.most_nonzero)
-        return [each.name for kind in kinds for each in competing(kind, self.domain)]
+        kinds = kinds_of_noise(self.privacy, self.asked.domain.most_nonzero)
+        return [each.name for kind in kinds for each in competing(kind, self.asked.domain)]
 
     def recipes(self, body: Body, names: Iterable[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms."""
         return [
-            MECHANISMS[name].make(body, self.p, self.weights, self.protection) for name in names
+            MECHANISMS[name].make(body, self.asked.p, self.asked.weights, self.protection)
+            for name in names
         ]
 
     def with_columns(self, names: Sequence[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms, with squares and counts where they belong."""
         squared = column_recipes if releases_columns(self) else ball_recipes
         found = squared(self, names)
-        if self.missing == "drop" and self.domain.by_column:
+        if self.asked.missing == "drop" and self.asked.domain.by_column:
             if not found:
                 able = [each.name for each in MECHANISMS.values() if each.beside_columns]
                 raise InvalidInput(
@@ -122,7 +92,7 @@ class Task(UnderTerms):
                     ".",
                 )
             return list(found.values())
-        if self.population:
+        if self.asked.population:
             if not found:
                 raise InvalidInput(
                     f"{names[0]} has no room for squares: leave ",
@@ -135,20 +105,22 @@ class Task(UnderTerms):
 
     def joint(self, share: float) -> list[Recipe]:
         """The recipes that release the sum and the count together."""
-        kinds = kinds_of_noise(self.privacy, self.domain.dim + 1)
+        kinds = kinds_of_noise(self.privacy, self.asked.domain.dim + 1)
         if self.contributions > 1:
             # Pure noise is not for people with records in several groups: planning/groups.py.
             kinds = kinds[:1]
-        if self.statistic == "mean" and releases_columns(self):
+        if self.asked.statistic == "mean" and releases_columns(self):
             named = {NoiseKind.NORMAL: "gaussian", NoiseKind.PURE: "box-norm"}
             return list(column_recipes(self, [named[kind] for kind in kinds]).values())
         names = {kind: elliptic_law(kind).mechanism for kind in kinds}
         found = ball_recipes(self, list(names.values()), share)
         return [
             found.get(name)
-            or joint(self.body, self.p, self.weights, self.protection, kind, share=share)
+            or joint(
+                self.body, self.asked.p, self.asked.weights, self.protection, kind, share=share
+            )
             for kind, name in names.items()
-            if not self.population or name in found
+            if not self.asked.population or name in found
         ]
 
     def best(self, recipes: Iterable[Recipe]) -> NoisySums:

@@ -25,9 +25,8 @@ from muhat.mechanisms.learning.sharing import Sharing
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.spread import Spread
 from muhat.planning.mechanism import Rows
-from muhat.planning.missing import missing_line
 from muhat.planning.picture import INK, NOISE, blank_figure
-from muhat.planning.reals_mean import RealsMean
+from muhat.planning.reals_mean import RealsMean, missing_line
 from muhat.planning.terms import Terms
 from muhat.release.display import significant
 from muhat.statistics.reals import Unassuming

@@ -27,9 +27,8 @@ from muhat.planning.low_bias import low_bias_mean
 from muhat.planning.low_bias_mean import LowBiasMean
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.mechanism import Columns, Rows
-from muhat.planning.missing import missing_line, require_to_draw
 from muhat.planning.plan import Plan
-from muhat.planning.reals_mean import MeanInReals
+from muhat.planning.reals_mean import MeanInReals, missing_line, require_to_draw
 from muhat.planning.terms import Terms
 from muhat.planning.unbounded import LearntMean, learnt_mean
 from muhat.privacy import Neighbors

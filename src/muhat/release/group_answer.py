@@ -15,10 +15,10 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.release.answer import Answer, read_common
+from muhat.release.beside import Recorded
 from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 from muhat.release.population import why_no_population
 from muhat.release.query_table import COLUMNS, unlike
-from muhat.release.recorded import Recorded
 from muhat.release.vector_answer import VectorAnswer
 from muhat.release.vector_display import MISSING, population_lines
 

@@ -16,18 +16,16 @@ from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.domains import from_dict as domain_from_dict
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.moment import Moment
-from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.learning.moment_error import Moment, MomentError
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.spread import Spread
 from muhat.noise.student import StudentSpread
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.beside import Recorded, Squares
 from muhat.release.display import MOST_ROWS
 from muhat.release.outside import Outside, RecordMean
 from muhat.release.population import population_interval, shows_population
 from muhat.release.public_sets import Intervals, nearest
-from muhat.release.recorded import Recorded
-from muhat.release.squares import Squares
 from muhat.release.vector_display import vector_notes, vector_rows, vector_table
 
 Noise = Spread | Ratio | StudentSpread

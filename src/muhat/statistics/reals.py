@@ -15,7 +15,7 @@ from muhat._words import Parameter, example_of_reals, given
 from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.mechanisms.learning.names import PAPERS
 
 if TYPE_CHECKING:

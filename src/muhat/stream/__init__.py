@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from muhat.stream.counter import PrefixCounter, prefix_counter, start
+from muhat.stream.counter import PrefixCounter, prefix_counter, restore, start
 from muhat.stream.plan import plan_prefix_counter
-from muhat.stream.restoring import restore
 
 __all__ = [
     "PrefixCounter",

@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.moment import Moment
-from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.learning.moment_error import Moment, MomentError
 from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
 

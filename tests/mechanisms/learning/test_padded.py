@@ -17,7 +17,7 @@ from muhat.domains.lattice import BoxLattice
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import FAILURES
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, astray_bias, moved_part
 from muhat.mechanisms.learning.padded_means import LOCATION_SHARES, PaddedMeans

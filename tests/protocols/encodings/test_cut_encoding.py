@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import muhat as mh
 from muhat.data.grids import UniformGrid
 from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, Radius, padded
-from muhat.protocols.encodings.domain_encoding import DomainEncoding
-from muhat.protocols.encodings.shell_encoding import ShellEncoding
+from muhat.protocols.encodings.domain_encoding import DomainEncoding, ShellEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.release.quantile_grids import RelativeGrid
 

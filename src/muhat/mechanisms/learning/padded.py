@@ -26,8 +26,7 @@ from muhat.domains import Box
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import Location
-from muhat.mechanisms.learning.moment import Moment
-from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.learning.moment_error import Moment, MomentError
 from muhat.mechanisms.learning.names import CLIPPED
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, learnt_squares, wide_square
 from muhat.mechanisms.learning.sharing import Sharing

@@ -18,7 +18,7 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat.mechanisms.learning.location import Location
-from muhat.mechanisms.learning.moment import Moment
+from muhat.mechanisms.learning.moment_error import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, astray_bias, learnt_squares
 from muhat.mechanisms.learning.sharing import Sharing

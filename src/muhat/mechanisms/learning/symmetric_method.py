@@ -16,8 +16,7 @@ from muhat.data.halves import require_stable_order
 from muhat.domains import Box
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import rarity
-from muhat.mechanisms.learning.moment import Moment
-from muhat.mechanisms.learning.moment_error import MomentError
+from muhat.mechanisms.learning.moment_error import Moment, MomentError
 from muhat.mechanisms.learning.padded_error import ROUNDING
 from muhat.mechanisms.learning.sharing import short_fraction
 from muhat.mechanisms.learning.steps import Step

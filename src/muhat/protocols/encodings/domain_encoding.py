@@ -4,6 +4,11 @@ The exact integers v of a record are those of the central plan for one record, i
 noise has the same size in every row and 2^54 steps are as far as two records can lie apart. Sums
 of many people have noise of so many of these steps that most of the digits mean nothing: they are
 dropped, rounding up or down at random. docs/proofs/shuffle-sums.md.
+
+What records have beyond an inner radius, for means that are shrunk where it is noise.
+
+For y = weights∘(x − center) a record has y·max(0, 1 − inner/‖y‖), clipped to a ball about 0: with
+y clipped to the inner radius it adds up to y clipped to the outer one.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import numpy as np
 from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat._integers import root_up
-from muhat.domains import Domain
+from muhat.domains import Ball, Domain
 from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
@@ -30,6 +35,7 @@ from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread
 from muhat.planning.sums import NoisySums
 from muhat.privacy import GDP, Neighbors
+from muhat.protocols.encodings.cut_encoding import Radius
 from muhat.protocols.encodings.encoding import FINEST, Encoding, Sensitivity
 from muhat.protocols.encodings.record_numbers import (
     AIMS,
@@ -150,3 +156,41 @@ def _farthest(query: PartQuery | BlockQuery) -> int | None:
     else:
         return None
     return (most >> query.fraction_bits) + 1
+
+
+ORIGIN = Radius((0.0,))
+
+
+@dataclass(frozen=True)
+class ShellEncoding(DomainEncoding, keys=("domain", "bits", "look", "inner")):
+    """Points of a ball about 0, `domain`: what lies beyond `inner` around `look.center`.
+
+    Means are those of the weighted coordinates. The ball's integers are proved to move no further
+    than they may, whatever floats the record became before.
+    """
+
+    look: Radius = ORIGIN
+    inner: float = 0.0
+
+    kind: ClassVar[str] = "shell"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "inner", _check.positive("inner", self.inner))
+        ball = self.domain
+        if not isinstance(ball, Ball) or ball.center.any() or ball.dim != self.look.record_dim:
+            raise InvalidInput("a shell is encoded as a ball about 0 of the records' dimensions.")
+
+    @classmethod
+    def between(cls, look: Radius, inner: float, outer: float) -> Self:
+        """What lies between two radii."""
+        return cls(Ball(outer - inner, look.record_dim), look=look, inner=inner)
+
+    def integers(self, records: Floats, words: Words = system_words) -> Integers:
+        """The numbers of what lies beyond, of shape (people, numbers): see `Encoding`."""
+        moved = self.look.moved(records)
+        length = np.sqrt(np.square(moved).sum(axis=1))
+        # 0/0 stands for records in the centre, of which nothing lies beyond.
+        with np.errstate(all="ignore"):
+            part = np.where(length > self.inner, 1 - self.inner / length, 0.0)
+        return super().integers(moved * part[:, None], words)

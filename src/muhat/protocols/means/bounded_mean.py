@@ -81,9 +81,9 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
     def of(cls, task: Task) -> Self:
         """What a task asks for."""
         assert task.terms.n is not None
-        weights = unlike(task.weights)
+        weights = unlike(task.asked.weights)
         columns = task.asked.columns
-        return cls(task.domain, task.privacy, task.terms.n, task.p, weights, columns)
+        return cls(task.asked.domain, task.privacy, task.terms.n, task.asked.p, weights, columns)
 
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The estimate of the mean, with what is known about its error."""
@@ -140,7 +140,7 @@ class ShuffleMean(BoundedMean):
 def local_protocol(task: Task, minimum: int | None = None) -> Protocol:
     """The protocol whose randomizer has the least error."""
     estimator = LocalMean.of(task)
-    best = best_randomizer(task.domain, task.privacy, task.p, estimator.weights)
+    best = best_randomizer(task.asked.domain, task.privacy, task.asked.p, estimator.weights)
     return Protocol(estimator, best, estimator.n, LOCAL.least_users(estimator.n, minimum))
 
 

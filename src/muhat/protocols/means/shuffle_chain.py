@@ -35,9 +35,8 @@ from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy
 from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
-from muhat.protocols.encodings.domain_encoding import DomainEncoding
+from muhat.protocols.encodings.domain_encoding import DomainEncoding, ShellEncoding
 from muhat.protocols.encodings.encoding import Encoding
-from muhat.protocols.encodings.shell_encoding import ShellEncoding
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.estimators.range_spreads import reach as range_reach
 from muhat.protocols.means.mean_estimator import (

@@ -1,4 +1,4 @@
-"""Noisy sums of squares beside sums: what is known of the variance of every column.
+"""What is released beside sums: noisy sums of squares, and noisy numbers of recorded values.
 
 With u = (x − centre)/half-width in [−1, 1] the sum of 1 − u² is released, in which the noise is
 small beside what the sampling error needs (docs/proofs/population.md). In a ball it is the sum of
@@ -41,3 +41,20 @@ class Squares(Plain):
     def together(self) -> bool:
         """Whether all columns have one sum of squares."""
         return len(self.lacking) < len(self.center)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded(Plain):
+    """How many values there were, with noise: one number a column, or one for all records.
+
+    `value` and `standard_error` have the shape (d,), or (1,) if no column lacks a value.
+    """
+
+    value: Floats
+    standard_error: Floats
+
+    def __post_init__(self) -> None:
+        if self.value.ndim != 1 or self.value.shape != self.standard_error.shape:
+            raise InvalidInput("numbers of recorded values have a standard error each.")
+        if not (np.isfinite(self.value).all() and (self.standard_error > 0).all()):
+            raise InvalidInput("numbers of recorded values are finite, and so are their errors.")
