@@ -23,17 +23,17 @@ def values(*arguments, **keywords):
 @pytest.mark.parametrize(
     ("rho", "worst", "every"),
     [
-        (0.001, 1.0005, 1.024),
-        (0.01, 1.005, 1.078),
-        (0.1, 1.052, 1.283),
-        (0.5, 1.311, 1.851),
-        (1.0, 1.787, 2.585),
+        (0.001, 1.0002, 1.024),
+        (0.01, 1.0017, 1.078),
+        (0.1, 1.0170, 1.283),
+        (0.5, 1.0917, 1.851),
+        (1.0, 1.2030, 2.585),
     ],
 )
 def test_the_table_of_certified_ratios(rho, worst, every):
     gaussian = 1 / math.sqrt(2 * rho)
     found = values(1.0, n=1, privacy=ZCDP(rho=rho), contact_pairs=1)
-    assert gaussian / found["unbiased", "some"] == pytest.approx(worst, abs=5.5e-4)
+    assert gaussian / found["unbiased", "some"] == pytest.approx(worst, abs=1e-4)
     ratio = gaussian / found["unbiased", "every"]
     assert every - 1e-3 < ratio <= every  # the table rounds up
 
@@ -44,17 +44,16 @@ def test_the_example_of_a_ball():
     error = gamma / (1000 * math.sqrt(0.2))
     assert error == pytest.approx(0.01414, abs=5e-6)
     assert 0.01102 <= found["unbiased", "every"] < 0.01104
-    assert 0.01344 <= found["unbiased", "some"] < 0.01345
-    assert error / found["unbiased", "some"] == pytest.approx(1.052, abs=5e-4)
+    assert 0.0139 <= found["unbiased", "some"] < 0.01391
+    assert error / found["unbiased", "some"] == pytest.approx(1.017, abs=5e-4)
 
 
-def test_gaussian_privacy_is_its_concentrated_twin():
-    twin = unbiased_mean(1.0, n=9, privacy=ZCDP(rho=0.02), contact_pairs=1)
-    for bound, other in zip(
-        unbiased_mean(1.0, n=9, privacy=GDP(mu=0.2), contact_pairs=1), twin, strict=True
-    ):
-        assert bound.value == pytest.approx(other.value, rel=1e-13)
-        assert bound.promise == "0.2-GDP"
+def test_gaussian_privacy_is_its_concentrated_twin_or_more():
+    every, some = unbiased_mean(1.0, n=9, privacy=ZCDP(rho=0.02), contact_pairs=1)
+    same, more = unbiased_mean(1.0, n=9, privacy=GDP(mu=0.2), contact_pairs=1)
+    assert same.value == pytest.approx(every.value, rel=1e-13)
+    assert some.value < more.value < some.value * 1.004
+    assert same.promise == more.promise == "0.2-GDP"
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 0.69, 1.0, 3.0, 10.0])
@@ -185,10 +184,11 @@ def test_wrong_arguments_are_refused(keywords):
 
 
 def test_sums_under_addition_and_removal():
-    (zcdp,) = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
-    assert zcdp.datasets == "every"
-    assert zcdp.value == pytest.approx(2 / math.sqrt(math.expm1(0.2)))
-    assert 2 / math.sqrt(0.2) / zcdp.value == pytest.approx(1.052, abs=5e-4)
+    every, some = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
+    assert (every.datasets, some.datasets) == ("every", "some")
+    assert every.value == pytest.approx(2 / math.sqrt(math.expm1(0.2)))
+    assert 2 / math.sqrt(0.2) / every.value == pytest.approx(1.052, abs=5e-4)
+    assert 2 / math.sqrt(0.2) / some.value == pytest.approx(1.017, abs=5e-4)
     (pure,) = unbiased_sum(1.0, privacy=PureDP(epsilon=1.0))
     assert pure.value == pytest.approx(1 / (2 * math.sinh(0.5)))
     assert pure.value < math.sqrt(2)  # Laplace noise for a count
@@ -202,12 +202,17 @@ def test_the_best_unbiased_count_is_above_the_pure_bound():
         assert bound.value == pytest.approx(geometric / math.sqrt(2), rel=1e-11)
 
 
-def test_approximate_sums_claim_every_dataset_for_additive_noise_alone():
-    bounds = unbiased_sum(1.0, privacy=ApproxDP(epsilon=1.0, delta=1e-6), contributions=2)
-    assert [(b.mechanisms, b.datasets) for b in bounds] == [
-        ("unbiased", "some"),
-        ("additive", "every"),
-    ]
-    for bound in bounds:
-        assert bound.value == pytest.approx(2 * 0.9595, abs=2e-4)
-        assert bound.value < 2 / gaussian_mu(1.0, 1e-6)
+def test_approximate_sums_claim_some_dataset_alone():
+    (bound,) = unbiased_sum(1.0, privacy=ApproxDP(epsilon=1.0, delta=1e-6), contributions=2)
+    assert (bound.mechanisms, bound.datasets) == ("unbiased", "some")
+    assert bound.value == pytest.approx(2 * 0.9595, abs=2e-4)
+    assert bound.value < 2 / gaussian_mu(1.0, 1e-6)
+
+
+def test_groups_count_in_sums_and_where_there_is_room_for_them_in_means():
+    loose = ApproxDP(epsilon=1e-3, delta=1e-3)
+    (total,) = unbiased_sum(1.0, privacy=loose)
+    (small, *_), (large, *_) = (
+        unbiased_mean(float(n), n=n, privacy=loose, contact_pairs=1) for n in (1, 10**6)
+    )
+    assert small.value * 10 < large.value == total.value < 1 / gaussian_mu(1e-3, 1e-3)

@@ -7,6 +7,7 @@ from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.unbiased import contact_pairs, unbiased, unbiased_mean, unbiased_sum
 from muhat.bounds.width import MinimumWidth, minimum_width
@@ -22,7 +23,10 @@ __all__ = [
     "in_neighbor",
     "linear_queries",
     "local",
+    "mean",
+    "mean_bounds",
     "minimum_width",
+    "sum_bounds",
     "trilemma",
     "trilemma_curve",
     "unbiased",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat._plain import Plain
 from muhat.bounds.lower_bound import BoundTable, LowerBound, rounded_down
-from muhat.bounds.unbiased import unbiased
+from muhat.bounds.totals import mean
 from muhat.domains import Ball
 from muhat.privacy import (
     Privacy,
@@ -176,7 +176,7 @@ class BallBounds(BoundTable):
 
     Attributes:
         achieved: what muhat's mechanisms achieve, and a constant, the best first.
-        bounds: for any mechanism first, then for unbiased ones.
+        bounds: for any mechanism first, then for unbiased ones and additive noise.
     """
 
     n: int
@@ -254,7 +254,7 @@ def ball(n: int, dim: int, radius: float, privacy: Privacy) -> BallBounds:
     """
     n, dim, radius = _checked(n, dim, radius, privacy)
     general = any_mean(n, dim, radius, privacy)
-    limited = unbiased(Ball(radius=radius, dim=dim), n=n, privacy=privacy)
+    limited = mean(Ball(radius=radius, dim=dim), n=n, privacy=privacy)
     achieved = sorted(_achieved(n, dim, radius, privacy), key=lambda entry: entry.error)
     return BallBounds(n, dim, radius, privacy, tuple(achieved), (*general, *limited))
 

@@ -155,8 +155,8 @@ def log_pair_gdp(mu: float) -> float:
     return math.log(4) + log_square - log_rest + 1e-12
 
 
-def log_group_approx(epsilon: float, delta: float) -> float:
-    """ln of the least 4/((1/κ² − 1)k²) over groups of k records, every k being valid.
+def log_group_approx(epsilon: float, delta: float, most: float = math.inf) -> float:
+    """ln of the least 4/((1/κ² − 1)k²) over groups of k ≤ `most` records, every k being valid.
 
     k records together are (kε, δ(e^{kε}−1)/(e^ε−1))-DP and move the answers k times as far. It
     helps where δ is not far below ε².
@@ -165,7 +165,7 @@ def log_group_approx(epsilon: float, delta: float) -> float:
     True
     """
     best, k, quarter = math.inf, 1, 0
-    while k * epsilon <= LARGEST_LOSS or k == 1:
+    while k == 1 or (k <= most and k * epsilon <= LARGEST_LOSS):
         loss = 1.0 if k == 1 else math.expm1(k * epsilon) / math.expm1(epsilon) * (1 + 1e-12)
         if delta * loss >= 1:
             break

@@ -18,6 +18,7 @@ from muhat.bounds import divergences
 from muhat.bounds.divergences import one_sided, pair, two_sided
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.schatten import schatten_floor
+from muhat.bounds.steps import noise_floor
 from muhat.bounds.unbiased import quotient
 from muhat.bounds.width import minimum_width
 from muhat.errors import InvalidInput
@@ -84,10 +85,11 @@ def linear_queries(
 
     >>> from muhat.privacy import ZCDP
     >>> from muhat.workloads import parity
-    >>> for bound in linear_queries(parity(8, 2), ZCDP(rho=0.1), floor=28.0)[:3]:
+    >>> for bound in linear_queries(parity(8, 2), ZCDP(rho=0.1), floor=28.0)[:4]:
     ...     print(bound.sentence())
     Every unbiased 0.1-zCDP mechanism has error at least 59.5 on every dataset.
     Every unbiased 0.1-zCDP mechanism has error at least 61.56 on some dataset.
+    Every 0.1-zCDP mechanism has error at least 61.56 on some dataset.
     Every additive-noise 0.1-zCDP mechanism has error at least 61.56 on every dataset.
     """
     if not isinstance(W, Workload):
@@ -111,40 +113,39 @@ def linear_queries(
 
 
 def _ours(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
-    """One record added or removed; the last of them is for additive noise."""
+    """One record added or removed; the last of them is for additive noise.
+
+    A cell may hold any number of records, so whatever additive noise errs any mechanism errs on
+    some histogram.
+    """
     relation = Neighbors.ADD_REMOVE
-    one, apart = one_sided(privacy), pair(privacy)
+    one, floor = one_sided(privacy), noise_floor(privacy)
+    kind, theorem, noise = privacy.spoken, floor.theorem, -floor.log_square
+    bounds = [
+        _bound(norm, noise, "any", "some", f"{theorem}, for any mechanism", privacy, relation),
+        _bound(norm, noise, "additive", "every", theorem, privacy, relation),
+    ]
     if privacy.point is not None and one is None:
         group = divergences.log_group_approx(*privacy.point)
-        return (
-            _bound(norm, group, "unbiased", "some", "B4 for linear queries", privacy, relation),
-            _bound(norm, group, "additive", "every", "B5", privacy, relation),
-        )
-    if one is not None and privacy.implied_epsilon is not None:
-        return (
-            _bound(norm, one, "unbiased", "every", "B3 for linear queries", privacy, relation),
-            _bound(norm, one, "additive", "every", "B5, δ = 0", privacy, relation),
-        )
-    kind = privacy.spoken
-    bounds = (
-        _bound(norm, apart, "unbiased", "some", f"B5 for {kind}, by coins", privacy, relation),
-        _bound(norm, apart, "additive", "every", f"B5 for {kind}", privacy, relation),
-    )
-    if one is None:
-        return bounds
-    theorem = f"B2 for linear queries, {kind}"
-    return (_bound(norm, one, "unbiased", "every", theorem, privacy, relation), *bounds)
+        coins = _bound(norm, group, "unbiased", "some", "B4 for linear queries", privacy, relation)
+        return (coins, *bounds)
+    if privacy.implied_epsilon is None:
+        title = f"B5 for {kind}, by coins"
+        bounds[:0] = [_bound(norm, pair(privacy), "unbiased", "some", title, privacy, relation)]
+    if one is not None:
+        number = "B2" if privacy.implied_epsilon is None else "B3"
+        title = f"{number} for linear queries, {kind}"
+        bounds[:0] = [_bound(norm, one, "unbiased", "every", title, privacy, relation)]
+    return tuple(bounds)
 
 
 def _substitution(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
     """One of n records replaced: the answers are n times a mean of columns."""
     relation = Neighbors.SUBSTITUTE
-    theorem, additive = "B1, every dataset", f"B5 for {privacy.spoken}"
-    if privacy.implied_epsilon is not None:
-        theorem, additive = "B3, every dataset", "B5, δ = 0"
-    elif privacy.point is not None:
-        additive = "B5"
-    noise = _bound(norm, pair(privacy), "additive", "every", additive, privacy, relation)
+    theorem = "B1, every dataset" if privacy.implied_epsilon is None else "B3, every dataset"
+    floor = noise_floor(privacy, most=1)
+    square = -floor.log_square
+    noise = _bound(norm, square, "additive", "every", floor.theorem, privacy, relation)
     two = two_sided(privacy)
     if two is None:
         return (noise,)

@@ -84,6 +84,11 @@ class LowerBound(Plain):
         return f"Every {who} has error at least {rounded_down(self.value)} {where}.{conditions}"
 
     @property
+    def is_of_noise(self) -> bool:
+        """Whether it speaks of additive noise alone."""
+        return self.mechanisms == "additive"
+
+    @property
     def is_conditional(self) -> bool:
         """Whether it rests on a statement that is not proved here."""
         return bool(self._conditions)

@@ -15,7 +15,7 @@ import math
 import sys
 
 from muhat import _check
-from muhat.bounds.divergences import one_sided, pair, two_sided
+from muhat.bounds.divergences import log_group_approx, one_sided, pair, two_sided
 from muhat.bounds.lower_bound import LowerBound
 from muhat.domains import Domain
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
@@ -25,8 +25,8 @@ from muhat.privacy import Privacy
 _NT24 = "Nikolov and Tang 2024, arXiv:2301.13850"
 _ANY = "Bassily, Smith and Thakurta 2014; Steinke and Ullman 2015"
 _RATE_ONLY = "Only the rate is known: the constant of the theorem is not explicit."
-_SUBSTITUTION = "n is public and neighbours replace one record."
-_ADD_REMOVE = "Neighbours add or remove one record."
+SUBSTITUTION = "n is public and neighbours replace one record."
+ADD_REMOVE = "Neighbours add or remove one record."
 _UNBIASED = "The mechanism is unbiased for the {what} of every dataset of records in the domain."
 
 
@@ -52,13 +52,13 @@ def unbiased_mean(
     >>> every.sentence()
     'Every unbiased 0.1-zCDP mechanism has error at least 0.01102 on every dataset.'
     >>> some.sentence()
-    'Every unbiased 0.1-zCDP mechanism has error at least 0.01344 on some dataset.'
+    'Every unbiased 0.1-zCDP mechanism has error at least 0.0139 on some dataset.'
     """
     n = _check.count("n", n)
     pairs = _check.count("contact_pairs", contact_pairs)
     rows = _check.count("contributions", contributions)
     width = _nonnegative("gamma", gamma) * min(rows, n) / n
-    assumptions = (_SUBSTITUTION, _UNBIASED.format(what="mean"), *_about(rows))
+    assumptions = (SUBSTITUTION, _UNBIASED.format(what="mean"), *about(rows))
     needed = pairs * rows
     promise = privacy.describe()
 
@@ -79,16 +79,19 @@ def unbiased_mean(
             value, "unbiased", "some", theorem, "derived", (*assumptions, condition), promise, _NT24
         )
 
-    one, two = one_sided(privacy), two_sided(privacy)
-    if one is None or two is None:
-        worst = some(pair(privacy), "B4, worst dataset")
-        return (worst, *(_rates(promise, assumptions) if privacy.spends_delta else ()))
-    if privacy.implied_epsilon is not None:
-        return every(two, "B3, every dataset"), some(one, "B3, worst dataset")
+    two = two_sided(privacy)
+    if privacy.point is not None and two is None:
+        worst = some(log_group_approx(*privacy.point, most=n // needed), "B4, worst dataset")
+        return (worst, *_rates(promise, assumptions))
+    if privacy.implied_epsilon is not None and two is not None:
+        return every(two, "B3, every dataset"), some(pair(privacy), "B3, worst dataset")
+    worst = some(pair(privacy), f"B5 for {privacy.spoken}, by coins")
+    if two is None:
+        return (worst,)
     theorem = "B1, NT24 Theorem 31 with its constant"
     if privacy.implied_rho is None:
         theorem = "B1 by the divergence of order 2"
-    return every(two, theorem), some(one, "B2, worst dataset")
+    return every(two, theorem), worst
 
 
 def unbiased_sum(
@@ -101,48 +104,31 @@ def unbiased_sum(
         privacy: the promise, about adding or removing one record.
         contributions: how many records one person may have.
 
-    For (ε, δ) the bound on every dataset holds for additive noise alone: an unbiased mechanism
-    may hard-code the answer of one dataset at the price of δ.
+    For (ε, δ) there is none on every dataset: an unbiased mechanism may hard-code the answer of
+    one dataset at the price of δ.
 
     >>> from muhat.privacy import ZCDP
-    >>> (bound,) = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
-    >>> bound.sentence()
+    >>> every, some = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
+    >>> every.sentence()
     'Every unbiased 0.1-zCDP mechanism has error at least 4.25 on every dataset.'
+    >>> some.sentence()
+    'Every unbiased 0.1-zCDP mechanism has error at least 4.397 on some dataset.'
     """
     rows = _check.count("contributions", contributions)
     width = _nonnegative("gamma", gamma) * rows
-    assumptions = (_ADD_REMOVE, _UNBIASED.format(what="sum"), *_about(rows))
-    promise = privacy.describe()
-    divergence = one_sided(privacy)
-    if divergence is None:
-        value = quotient(width, pair(privacy))
-        additive = (
-            _ADD_REMOVE,
-            "The law of the noise is the same for all datasets.",
-            *_about(rows),
-        )
-        worst = LowerBound(
-            value, "unbiased", "some", "B4 for sums", "derived", assumptions, promise, _NT24
-        )
-        return (
-            worst,
-            LowerBound(
-                value, "additive", "every", "B5 for sums", "derived", additive, promise, _NT24
-            ),
-        )
-    theorem = "B2 for sums" if privacy.implied_epsilon is None else "B3 for sums"
-    return (
-        LowerBound(
-            quotient(width, divergence),
-            "unbiased",
-            "every",
-            theorem,
-            "derived",
-            assumptions,
-            promise,
-            _NT24,
-        ),
-    )
+    given = (ADD_REMOVE, _UNBIASED.format(what="sum"), *about(rows))
+
+    def bound(log_divergence: float, datasets: str, theorem: str) -> LowerBound:
+        value, promise = quotient(width, log_divergence), privacy.describe()
+        return LowerBound(value, "unbiased", datasets, theorem, "derived", given, promise, _NT24)
+
+    one = one_sided(privacy)
+    if privacy.implied_epsilon is not None and one is not None:
+        return (bound(one, "every", "B3 for sums"),)
+    if privacy.point is not None and one is None:
+        return (bound(log_group_approx(*privacy.point), "some", "B4 for sums"),)
+    worst = bound(pair(privacy), "some", f"B5 for {privacy.spoken}, by coins")
+    return (worst,) if one is None else (bound(one, "every", "B2 for sums"), worst)
 
 
 def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]:
@@ -172,7 +158,8 @@ def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]
     )
 
 
-def _about(rows: int) -> tuple[str, ...]:
+def about(rows: int) -> tuple[str, ...]:
+    """What is assumed of the records of a person."""
     if rows == 1:
         return ()
     return (f"One person may have {rows} records, and neighbours may differ in all of them.",)
@@ -205,7 +192,7 @@ def paper_mean(gamma: float, *, n: int, privacy: Privacy) -> tuple[LowerBound, .
     if log_divergence is None or privacy.implied_rho is None:
         return ()
     theorem = "NT24 Theorem 31" if privacy.implied_epsilon is None else "NT24 Lemmas 28 and 29"
-    assumptions = (_SUBSTITUTION, _UNBIASED.format(what="mean"))
+    assumptions = (SUBSTITUTION, _UNBIASED.format(what="mean"))
     return (
         LowerBound(
             quotient(gamma / (2 * n), log_divergence),

@@ -72,8 +72,8 @@ def bounds(
 ) -> None:
     """Show what no private mean can beat; no data is read.
 
-    With --bounds or --ball for unbiased means, in a ball for any mean and with what muhat
-    achieves; with --bias for means of a small bias.
+    With --bounds or --ball for any mean, for unbiased ones and for additive noise, in a ball with
+    what muhat achieves; with --bias for means of a small bias.
     """
     if bool(bounds) + (ball is not None) + (bias is not None) != 1:
         raise InvalidInput(
@@ -122,13 +122,13 @@ def _of_bias(
 def _of_ball(
     text: str, dim: int | None, n: int, privacy: Privacy, p: float
 ) -> tuple[dict[str, Any], str]:
-    from muhat.bounds import ball, unbiased
+    from muhat.bounds import ball, mean
 
     domain = _ball(text, dim)
     where = {"about": "a mean in a ball", "radius": domain.radius, "dim": domain.dim}
     if p != 2:
         # What is known of any mean, and what muhat achieves, is about Euclidean errors.
-        found = unbiased(domain, n=n, privacy=privacy, p=p)
+        found = mean(domain, n=n, privacy=privacy, p=p)
         return {**where, **_fields(found, n, privacy, p)}, _text(domain.dim, found, n, privacy, p)
     table = ball(n=n, dim=domain.dim, radius=domain.radius, privacy=privacy)
     return {**where, "p": p, **table.to_dict()}, table.describe()
@@ -147,7 +147,7 @@ def _ball(text: str, dim: int | None) -> Ball:
 def _of_box(
     texts: tuple[str, ...], n: int, privacy: Privacy, p: float
 ) -> tuple[dict[str, Any], str]:
-    from muhat.bounds import unbiased
+    from muhat.bounds import mean
     from muhat.domains import Box
     from muhat.statistics.bounded import as_domain
 
@@ -155,7 +155,7 @@ def _of_box(
     as_domain(named)
     # In widths of the columns every box is the unit cube, wherever it lies.
     cube = Box([0.0] * len(named), [1.0] * len(named))
-    found = unbiased(cube, n=n, privacy=privacy, p=p)
+    found = mean(cube, n=n, privacy=privacy, p=p)
     where = {"about": "a mean in a box", "columns": named, "errors": IN_WIDTHS}
     text = _text(cube.dim, found, n, privacy, p)
     return {**where, **_fields(found, n, privacy, p)}, f"{text}\n{IN_WIDTHS}"
@@ -171,8 +171,10 @@ def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: 
         on = f"{bound.datasets} dataset"
         rows.append([bound.theorem, _shown(bound), _WHOM[bound.mechanisms], on, bound.source])
     proved = [bound for bound in found if bound.value is not None and not bound.is_conditional]
-    strongest = max(proved, key=lambda bound: bound.value or 0.0, default=None)
-    notes = [] if strongest is None else [strongest.sentence()]
+    proved.sort(key=lambda bound: bound.value or 0.0, reverse=True)
+    anybody = [bound for bound in proved if bound.mechanisms == "any"]
+    # What any mechanism errs first, then what is said of fewer if that is more.
+    notes = [*dict.fromkeys(best.sentence() for best in (*anybody[:1], *proved[:1]))]
     return joined([title, "", *table(rows, right=NUMBERS), "", *notes]).rstrip()
 
 

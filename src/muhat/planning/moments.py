@@ -186,21 +186,21 @@ class CellMoments(Mechanism):
     def certificate(self) -> Certificate | None:
         """Of all tables together, weighted, beside what is possible for complete records.
 
-        Where records are replaced it is about the sums of columns alone; pure noise has none yet.
+        Where records are replaced it is about the sums of columns alone.
         """
-        if not self.blocks or self.kind is NoiseKind.PURE:
+        if not self.blocks:
             return None
         if self.terms.is_secret:
             error, floors, _ = self._error_and_floors(self.blocks)
             rows, floor = self._farthest(floors)
-            found = bounds.unbiased_sum(floor, privacy=self.privacy, contributions=rows)
+            found = bounds.sum_bounds(floor, privacy=self.privacy, contributions=rows)
             metric = "weighted root mean square error of all counts and sums together"
             return Certificate(metric, 2.0, error, "exact", found, error)
         sums = [block for block in self.blocks if len(block.family.term) == 1]
         if not sums or self.n is None:
             return None
         error, floors, pairs = self._error_and_floors(sums)
-        found = bounds.unbiased_mean(
+        found = bounds.mean_bounds(
             2 * math.fsum(floors.values()) * self.n,
             n=self.n,
             privacy=self.privacy,

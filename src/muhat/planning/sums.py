@@ -224,13 +224,13 @@ class NoisySums(Mechanism):
     def _lower_bounds(self) -> tuple[bounds.LowerBound, ...]:
         privacy, contributions = self.privacy, self.contributions
         if self.domain is None:
-            return bounds.unbiased_sum(1.0, privacy=privacy, contributions=contributions)
+            return bounds.sum_bounds(1.0, privacy=privacy, contributions=contributions)
         if self.n is None:
             body = smallest_ellipsoid(self.domain, self.p, "symmetric", weights=self.weights)
-            return bounds.unbiased_sum(body.floor, privacy=privacy, contributions=contributions)
+            return bounds.sum_bounds(body.floor, privacy=privacy, contributions=contributions)
         body = smallest_ellipsoid(self.domain, self.p, weights=self.weights)
         scale = 1 if self.statistic == "mean" else self.n
-        found = bounds.unbiased_mean(
+        found = bounds.mean_bounds(
             body.floor * scale,
             n=self.n,
             privacy=privacy,
@@ -240,7 +240,8 @@ class NoisySums(Mechanism):
         radius = self.domain.euclidean_radius
         if radius is not None and self._is_plain:
             found = bounds.any_mean(self.n, self.dim, radius * scale, privacy) + found
-        return found
+        # A noisy sum divided by a noisy count is not additive noise.
+        return tuple(each for each in found if not (self.is_ratio and each.is_of_noise))
 
     @property
     def _is_plain(self) -> bool:

@@ -15,6 +15,14 @@ from muhat.bounds import LowerBound
 from muhat.bounds.lower_bound import rounded_down
 from muhat.domains import Domain
 
+NEAR, ALIKE = 1.05, 0.99
+"""A bound on any mechanism, biased or not, is the one to read where the error is this near, or
+no other bound says more than that."""
+
+_WHOM = {"any": "any mechanism", "unbiased": "unbiased mechanisms", "additive": "additive noise"}
+_ORDER = {"unbiased": 0, "additive": 1, "any": 2}
+_IMPLIED = {"every": {"every", "some"}, "some": {"some"}}
+
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
@@ -35,24 +43,37 @@ class Certificate:
 
     @property
     def ratio(self) -> float | None:
-        """error / the largest bound that holds on every dataset or on some."""
-        return self._ratio({"every", "some"})
+        """error / the largest bound, of whichever class and on every dataset or on some."""
+        return self._ratio(self._proved())
 
     @property
     def ratio_every(self) -> float | None:
         """error / the largest bound that holds on every dataset."""
-        return self._ratio({"every"})
+        return self._ratio([bound for bound in self._proved() if bound.datasets == "every"])
 
-    def _ratio(self, quantifiers: set[str]) -> float | None:
-        known = [
-            bound.value
+    @property
+    def ratio_any(self) -> float | None:
+        """error / the largest bound that holds for any mechanism, biased or not, on some dataset.
+
+        How far every other mechanism could be ahead on all datasets, at most.
+        """
+        return self.ratio_to("any", "some")
+
+    def ratio_to(self, mechanisms: str, datasets: str) -> float | None:
+        """error / the largest bound on one class of mechanisms, on "every" dataset or "some"."""
+        of = mechanisms, datasets
+        return self._ratio([b for b in self._proved() if (b.mechanisms, b.datasets) == of])
+
+    def _ratio(self, bounds: list[LowerBound]) -> float | None:
+        return self.error / max(map(_value, bounds)) if bounds else None
+
+    def _proved(self) -> list[LowerBound]:
+        """The bounds that say something without a condition, about datasets."""
+        return [
+            bound
             for bound in self.bounds
-            if bound.value is not None
-            and bound.value > 0
-            and bound.datasets in quantifiers
-            and not bound.is_conditional
+            if _value(bound) > 0 and bound.datasets in _IMPLIED and not bound.is_conditional
         ]
-        return self.error / max(known) if known else None
 
     @property
     def written_error(self) -> str:
@@ -67,26 +88,40 @@ class Certificate:
         return "\n".join(lines)
 
     def strongest(self) -> list[LowerBound]:
-        """Of the proved bounds on one class of mechanisms and datasets, the largest."""
-        best: dict[tuple[str, str], LowerBound] = {}
-        for bound in self.bounds:
-            known = best.get((bound.mechanisms, bound.datasets))
-            if bound.value is None or bound.is_conditional:
-                continue
-            if known is None or bound.value > (known.value or 0):
-                best[bound.mechanisms, bound.datasets] = bound
-        return list(best.values())
+        """The proved bounds that say more than the others together; that of any mechanism first.
+
+        Of two bounds on one class of mechanisms and datasets the larger, and none that follows
+        from a larger one. Where it is far below the error, that of any mechanism is the last.
+        """
+        kept: list[LowerBound] = []
+        for bound in sorted(self._proved(), key=lambda b: (-_value(b), b.mechanisms != "any")):
+            if not any(_implies(larger, bound) for larger in kept):
+                kept.append(bound)
+        first = self._first()
+        return sorted(kept, key=lambda bound: (bound is not first, _ORDER[bound.mechanisms]))
+
+    def _first(self) -> LowerBound | None:
+        """The bound that people read: of any mechanism if that is near, else the largest."""
+        proved = self._proved()
+        largest = max(map(_value, proved), default=0.0)
+        needed = min(self.error / NEAR, ALIKE * largest)
+        near = [b for b in proved if b.mechanisms == "any" and _value(b) >= needed]
+        return max(near or proved, key=_value, default=None)
 
     def verdict(self) -> str:
-        """One sentence: how close to the best possible."""
-        if self.ratio is None:
+        """One sentence: how close to the best possible, and among whom."""
+        if self._first() is None:
             return "No lower bound with a known constant applies."
-        return f"This is {self.closeness()}."
+        over = " Both numbers are bounds; it may be closer." if self.method == "bound" else ""
+        return f"This is {self.closeness()}.{over}"
 
     def closeness(self) -> str:
         """How close to the best possible, in a few words; only where there is a ratio."""
-        assert self.ratio is not None
-        return f"{times(self.ratio)} the least error that is possible for such mechanisms"
+        bound = self._first()
+        assert bound is not None
+        ratio = times(self.error / _value(bound))
+        where = " on all datasets" if bound.datasets == "some" else ""
+        return f"{ratio} the least error that is possible for {_WHOM[bound.mechanisms]}{where}"
 
     def __repr__(self) -> str:
         return self.describe()
@@ -108,6 +143,7 @@ class Certificate:
             "power_error": self.power_error,
             "ratio": self.ratio,
             "ratio_every": self.ratio_every,
+            "ratio_any": self.ratio_any,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
 
@@ -128,8 +164,24 @@ class Certificate:
 def times(ratio: float) -> str:
     """A ratio as people say it: "within 5.2 % of" or "at most 4.4 times"."""
     if ratio < 1.995:
-        return f"within {100 * (ratio - 1):.2g} % of"
+        return f"within {max(100 * (ratio - 1), 0.01):.2g} % of"
     return f"at most {ratio:.3g} times"
+
+
+def _value(bound: LowerBound) -> float:
+    return bound.value or 0.0
+
+
+def _implies(larger: LowerBound, bound: LowerBound) -> bool:
+    """Whether a bound follows from one that is at least as large.
+
+    Additive noise errs alike on all datasets, and no less than without its bias: what is said of
+    any or of unbiased mechanisms on some dataset is said of it on every one.
+    """
+    if bound.is_of_noise:
+        return True
+    same = larger.mechanisms in {"any", bound.mechanisms}
+    return same and bound.datasets in _IMPLIED[larger.datasets]
 
 
 def _capital(text: str) -> str:

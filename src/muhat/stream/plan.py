@@ -285,7 +285,7 @@ def _certificate(sums: RunningSums) -> Certificate:
 
     The floor of γ_(p) for running sums of vectors is the floor for running sums times that of the
     body of one event: the dual measures multiply. Several events of a person are at different
-    times, so the bound is that of one.
+    times, so the bound is that of one; and a time has one event, so there are no copies of it.
     """
     p = sums.p
     spread = sums.deviations.ravel()
@@ -298,7 +298,7 @@ def _certificate(sums: RunningSums) -> Certificate:
         p,
         error,
         method,
-        bounds.unbiased_sum(floor, privacy=sums.privacy),
+        bounds.sum_bounds(floor, privacy=sums.privacy, copies=0),
         power,
     )
 

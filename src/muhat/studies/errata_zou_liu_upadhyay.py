@@ -126,7 +126,7 @@ def lemma_a_12() -> Numbers:
     "ZLU25",
     "Theorem 2.1",
     says="additive noise errs (1 − δ')·γ/(8(e^(3ε) − 1)) at least",
-    means="γ·½·√(1/κ² − 1), κ² = δ + (1 − δ)·tanh²(ε/2)",
+    means="γ/(√2·sinh(ε/2)), which geometric noise attains, for a small δ",
     sign="≥",
     kind="loose",
 )
@@ -136,7 +136,7 @@ def theorem_2_1() -> Numbers:
     found = factorize(workload)
     exact = found.expected_error(1 / gaussian_mu(privacy.epsilon, privacy.delta))
     bounds = linear_queries(workload, privacy, floor=found.floor)
-    ours = next(b.value for b in bounds if b.theorem == "B5")
+    ours = next(b.value for b in bounds if b.is_of_noise)
     assert ours is not None
     grown = 2 * privacy.delta / -math.expm1(-privacy.epsilon)
     printed = (1 - grown) * found.value / (8 * math.expm1(3 * privacy.epsilon))

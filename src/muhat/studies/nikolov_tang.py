@@ -161,8 +161,8 @@ def _ratio(rho: float) -> Row:
     return {
         "kind": "ratio",
         "rho": rho,
-        "worst_dataset": certificate.ratio,
-        "every_dataset": certificate.ratio_every,
+        "worst_dataset": certificate.ratio_to("unbiased", "some"),
+        "every_dataset": certificate.ratio_to("unbiased", "every"),
         "paper_argument": certificate.error / paper.value,
     }
 

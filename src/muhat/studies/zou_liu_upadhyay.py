@@ -62,7 +62,7 @@ def _norms(workload: Workload, p: float, settings: Settings) -> Row:
         scale = 1 / gaussian_mu(privacy.epsilon, privacy.delta)
         row["error"] = found.expected_error(scale)
         bounds = linear_queries(workload, privacy, p, floor=found.floor)
-        row["lower_additive"] = next(b.value for b in bounds if b.theorem == "B5")
+        row["lower_additive"] = next(b.value for b in bounds if b.is_of_noise)
         row["lower_paper"] = next(b.value for b in bounds if b.source == "paper")
     return row
 

@@ -136,7 +136,8 @@ class _Shuffle(Model):
     def lower_bounds(
         self, shape: Domain, *, n: int, privacy: Privacy, p: float
     ) -> tuple[LowerBound, ...]:
-        return bounds.unbiased(shape, n=n, privacy=privacy, p=p)
+        found = bounds.mean(shape, n=n, privacy=privacy, p=p)
+        return tuple(bound for bound in found if not bound.is_of_noise)
 
 
 LOCAL, SHUFFLE = _Local(), _Shuffle()
