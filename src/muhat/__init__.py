@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from muhat.privacy import RDP as RDP
     from muhat.privacy import ZCDP as ZCDP
     from muhat.privacy import ApproxDP as ApproxDP
+    from muhat.privacy import ApproxZCDP as ApproxZCDP
     from muhat.privacy import Neighbors as Neighbors
     from muhat.privacy import PureDP as PureDP
     from muhat.privacy import shuffled as shuffled
@@ -86,6 +87,7 @@ _HOMES = {
     "PureDP": "muhat.privacy",
     "ApproxDP": "muhat.privacy",
     "ZCDP": "muhat.privacy",
+    "ApproxZCDP": "muhat.privacy",
     "GDP": "muhat.privacy",
     "RDP": "muhat.privacy",
     "Neighbors": "muhat.privacy",

@@ -16,6 +16,7 @@ from muhat.privacy import (
     RDP,
     ZCDP,
     ApproxDP,
+    ApproxZCDP,
     Privacy,
     PureDP,
     check_promise,
@@ -35,6 +36,7 @@ PROMISES: list[Privacy] = [
     ZCDP(rho=0.3),
     GDP(mu=0.7),
     RDP(alpha=3.0, epsilon=0.4),
+    ApproxZCDP(rho=0.3, delta=1e-6),
 ]
 
 

@@ -206,6 +206,9 @@ def pair(privacy: Privacy) -> float:
         return log_pair_gdp(privacy.implied_mu)
     first = privacy.renyi(Fraction(1))
     if first is None:
-        raise AssertionError("a promise is a point, or bounds a divergence")
+        # Any point of its curve is a promise that it implies: the most telling of some.
+        deltas = [min(float(times * privacy.leak), 0.5) for times in (2, 16, 256)]
+        points = [(privacy.epsilon_at(delta), delta) for delta in deltas]
+        return min(log_pair_approx(*point) for point in points if math.isfinite(point[0]))
     found = log_pair_zcdp(float_at_least(first))
     return found if privacy.implied_rho is not None else min(found, one_sided(privacy) or found)

@@ -1,7 +1,7 @@
 """A set of statistics of which something is learnt first: groups that nobody knows, rows a person.
 
-Everything is one promise. Under (ε, δ) a tenth of both finds the values that enough people have
-(`mechanisms/learning/selection.py`); of what is left a twentieth finds how many rows most people
+Everything is one promise. Under (ε, δ) a tenth of both finds the values that enough people have,
+under approximate zCDP a tenth of ρ and all of δ (`mechanisms/learning/selection.py`); of what is left a twentieth finds how many rows most people
 have, by a noisy search, and the rest is what the statistics are planned for. Shares among them are
 chosen as if a column had ten groups, and its tables have noise of their own, so that errors are
 known before any group is. Proof: docs/proofs/selection.md, docs/proofs/units.md.
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from muhat.data.values import ValueSource
 
 SELECTION_SHARE = Fraction(1, 10)
-"""What finding the groups takes of ε and of δ, all columns together."""
+"""What finding the groups takes of ε and of δ, or of ρ, all columns together."""
 
 ROWS_SHARE = Fraction(1, 20)
 """What finding the number of rows takes of the rest."""
@@ -97,7 +97,7 @@ class LearntFirst(Mechanism):
 
     def keeps(self, terms: Terms) -> bool:
         """Whether something is promised that groups can be found for."""
-        return terms.privacy.spends_delta or not self.learnt
+        return terms.privacy.leak > 0 or not self.learnt
 
     @property
     def learns_rows(self) -> bool:
@@ -109,7 +109,7 @@ class LearntFirst(Mechanism):
     @property
     def _left(self) -> Privacy:
         """What finding the groups leaves."""
-        return self.privacy.part(1 - SELECTION_SHARE) if self.learnt else self.privacy
+        return self.privacy.selecting(SELECTION_SHARE)[1] if self.learnt else self.privacy
 
     @property
     def kind(self) -> NoiseKind:
@@ -160,8 +160,9 @@ class LearntFirst(Mechanism):
 
     def rule(self, rows: int) -> Rule:
         """How the values of each column are kept if so many rows of a person enter."""
-        share = self.privacy.part(SELECTION_SHARE / len(self.learnt))
-        return selection_rule(share, rows if self.terms.is_secret else 2 * rows)
+        found, _ = self.privacy.selecting(SELECTION_SHARE)
+        share = found.part(Fraction(1, len(self.learnt)))
+        return selection_rule(share, rows, replaced=not self.terms.is_secret)
 
     # What is planned.
 
@@ -316,12 +317,19 @@ class LearntFirst(Mechanism):
         rows = ", ".join(map(str, self._shown))
         given = f" (for max_rows = {rows})" if self.learns_rows else ""
         return [
-            f"{_percent(SELECTION_SHARE)} of epsilon and of delta finds the values of {columns}: "
+            f"{_percent(SELECTION_SHARE)} of {self._taken} finds the values of {columns}: "
             f"one that {halves} people have{given} is kept half of the time, one that few have "
             "almost never. Those that too few people have are left out.",
             f"Shares are chosen as if a column had {USUAL_GROUPS} groups; errors hold for any "
             "number of them.",
         ]
+
+    @property
+    def _taken(self) -> str:
+        """What the selection takes a share of."""
+        first, second = self.privacy.numbers
+        whole = self._left.leak == 0
+        return f"{first}, with all of {second}," if whole else f"{first} and of {second}"
 
     def figure(self) -> Figure:
         """What each takes of the promise, and its standard error."""
@@ -444,11 +452,12 @@ def learnt_columns(asked: Sequence[Asked], schema: Schema) -> tuple[str, ...]:
 def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
     """The plan that learns what the schema does not know, or InvalidInput, or Impossible."""
     learnt = learnt_columns(asked, schema)
-    if learnt and not terms.privacy.spends_delta:
+    if learnt and not terms.privacy.leak:
         raise Impossible(
             f"the groups of {learnt[0]!r:.60} cannot be learnt under {terms.privacy.describe()}: "
             "to show a value that only one person may have, however seldom, takes a delta. List "
-            "them in the schema, or promise mh.ApproxDP(epsilon=…, delta=…)."
+            "them in the schema, or promise mh.ApproxDP(epsilon=…, delta=…) or "
+            "mh.ApproxZCDP(rho=…, delta=…)."
         )
     for each in asked:
         if isinstance(each, Queries) and not set(each.axes).isdisjoint(learnt):

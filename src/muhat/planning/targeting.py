@@ -75,10 +75,12 @@ def privacy_for(
     ZCDP(rho=0.2)
     """
     asked = KINDS[_check.one_of("kind", kind, KINDS)]
-    if asked.spends_delta and delta is None:
+    with_delta = "delta" in asked.numbers
+    if with_delta and delta is None:
         raise InvalidInput(f'kind="{kind}" needs a delta, for instance delta=1e-6.')
-    if not asked.spends_delta and delta is not None:
-        raise InvalidInput(f'delta goes with kind="approx" only; got kind={kind!r}.')
+    if not with_delta and delta is not None:
+        named = " or ".join(f'"{name}"' for name, each in KINDS.items() if "delta" in each.numbers)
+        raise InvalidInput(f"delta goes with kind={named} only; got kind={kind!r}.")
     if statistics is not None:
         if domain is not None or error is not None or schema is None:
             raise InvalidInput(

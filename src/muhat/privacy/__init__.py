@@ -7,6 +7,7 @@ from __future__ import annotations
 from muhat.privacy.pure import PureDP
 from muhat.privacy.approximate import ApproxDP, with_delta
 from muhat.privacy.concentrated import ZCDP
+from muhat.privacy.approximate_concentrated import ApproxZCDP
 from muhat.privacy.gaussian import GDP
 from muhat.privacy.renyi import RDP
 # isort: on
@@ -28,6 +29,7 @@ __all__ = [
     "RDP",
     "ZCDP",
     "ApproxDP",
+    "ApproxZCDP",
     "Filter",
     "Neighbors",
     "Privacy",

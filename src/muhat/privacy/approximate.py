@@ -62,6 +62,15 @@ class ApproxDP(Privacy):
         return ApproxDP(epsilon=float_at_least(size * as_typed(self.epsilon)), delta=delta)
 
     @property
+    def leak(self) -> Fraction:
+        """δ."""
+        return as_typed(self.delta)
+
+    def selecting(self, share: Fraction) -> tuple[ApproxDP, ApproxDP]:
+        """The share of both numbers, and the rest of both."""
+        return self.part(share), self.part(1 - share)
+
+    @property
     def point(self) -> tuple[float, float]:
         """(ε, δ)."""
         return self.epsilon, self.delta

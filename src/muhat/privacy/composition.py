@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from muhat.errors import BudgetExceeded, InvalidInput
+from muhat.privacy.concentrated import ZCDP
 from muhat.privacy.conversions import gaussian_mu_squared, pure_within
 from muhat.privacy.gaussian import GDP
 from muhat.privacy.promise import Privacy
 from muhat.privacy.pure import PureDP
+from muhat.privacy.rounding import float_at_most
 
 
 def compose(promises: Iterable[Privacy]) -> Privacy:
@@ -34,7 +36,8 @@ def compose(promises: Iterable[Privacy]) -> Privacy:
 def adding_up(promise: Privacy, *, pure: bool) -> Privacy:
     """The promise that steps with noise of one kind share: it adds up, and implies the one given.
 
-    Normal noise under (ε, δ) is shared as Gaussian privacy, which loses nothing.
+    Normal noise under (ε, δ) is shared as Gaussian privacy, which loses nothing, and never needs
+    the δ of approximate zCDP.
 
     >>> from muhat.privacy import ZCDP, ApproxDP
     >>> adding_up(ZCDP(rho=0.1), pure=False)
@@ -44,6 +47,8 @@ def adding_up(promise: Privacy, *, pure: bool) -> Privacy:
     """
     if pure:
         return PureDP(epsilon=pure_within(promise))
+    if promise.leak and promise.rho_within is not None:
+        return ZCDP(rho=float_at_most(promise.rho_within))
     if promise.spends_delta:
         return GDP(mu=GDP.number_at_most(gaussian_mu_squared(promise)))
     return promise

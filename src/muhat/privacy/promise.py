@@ -152,6 +152,19 @@ class Privacy(Plain, abc.ABC, tag="kind"):
         return None
 
     @property
+    def leak(self) -> Fraction:
+        """δ: how likely an event may be that reveals anything; 0 if there is none."""
+        return Fraction(0)
+
+    def selecting(self, share: Fraction) -> tuple[Privacy, Privacy]:
+        """What a selection of values has that takes a share, and what it leaves.
+
+        InvalidInput for a promise without a δ, which keeps nobody's value from being shown but by
+        showing none.
+        """
+        raise InvalidInput(f"{self.describe()} has no delta for a selection of values.")
+
+    @property
     def point(self) -> tuple[float, float] | None:
         """(ε, δ), if the promise is no more than this one point of a curve; δ may be 0."""
         return None

@@ -38,8 +38,8 @@ def cautions(promise: Privacy, n: int | None = None) -> tuple[str, ...]:
             f"{promise.describe()} promises next to nothing: it lets anybody tell which of two "
             f"values a record has, and be wrong {times}."
         )
-    if promise.spends_delta and promise.point is not None:
-        found += _about_delta(promise.point[1], n)
+    if promise.leak:
+        found += _about_delta(float(promise.leak), n)
     return tuple(found)
 
 
@@ -76,7 +76,7 @@ def warn_of_large_delta(promise: Privacy, n: int | None) -> None:
 
     What else there is to say of a promise is printed with it, and no reason to interrupt.
     """
-    if not n or promise.point is None or promise.point[1] < 1 / n:
+    if not n or promise.leak * n < 1:
         return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("muhat."):

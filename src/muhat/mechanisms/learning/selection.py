@@ -1,4 +1,4 @@
-"""Which values of a column are kept: those that enough people have, for a share of (ε, δ).
+"""Which values of a column are kept: those that enough people have, for a share of a promise.
 
 A person has at most m values (twice as many count if all of them are replaced). Two rules decide,
 value by value, from the number n of people who have it:
@@ -9,14 +9,16 @@ value by value, from the number n of people who have it:
     threshold   kept if n with normal noise for √m is above a threshold that a value which one
                 person alone has exceeds with probability δ/2m at most; the noise keeps (ε, δ/2).
 
-The first is the best for one value a person, the second grows with √m and not with m. Both are
-decided in whole numbers. Values that nobody has are never kept, and those that are come without
+The first is the best for one value a person, the second grows with √m and not with m. Under
+δ-approximate ρ-zCDP it is the second: the noise keeps ρ-zCDP, and a value of one person alone, who
+has k of them at most, exceeds the threshold with probability δ/k. All are decided in whole numbers. Values that nobody has are never kept, and those that are come without
 their numbers. Proof: docs/proofs/selection.md.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +37,7 @@ from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laws import INDEPENDENT
 from muhat.privacy import Privacy, as_typed
 from muhat.privacy.approximate import ApproxDP
+from muhat.privacy.concentrated import ZCDP
 from muhat.privacy.rounding import float_at_most
 
 Mask = NDArray[np.bool_]
@@ -112,24 +115,14 @@ class OptimalRule(Plain, keys=("rule", "epsilon", "delta", "values")):
         return found
 
 
-@dataclass(frozen=True)
-class ThresholdRule(
-    Plain,
-    keys=(
-        "rule",
-        "epsilon",
-        "delta",
-        "values",
-        Key("multiplier", text=True),
-        Key("threshold", text=True),
-    ),
-):
-    """Keeps a value that n people have if S·n + round(2^54·z) is above a threshold, z normal."""
+class Threshold(Plain):
+    """Keeps a value that n people have if S·n + round(2^54·z) is above a threshold, z normal.
 
-    epsilon: Fraction
-    delta: Fraction
+    The noise on values that others have, too, keeps `noise`, a person moving `values` of them; a
+    value that one person alone has is kept with probability `chance` at most.
+    """
+
     values: int
-    rule = "threshold"
     law = INDEPENDENT["normal"]
 
     def __post_init__(self) -> None:
@@ -137,27 +130,32 @@ class ThresholdRule(
         if self.multiplier < 1:
             raise InvalidInput("the promise is so strong that its noise drowns every count.")
         moved = Fraction(self.multiplier**2 * self.values, self.law.unit**2)
-        if not Strength(NoiseKind.NORMAL, moved).keeps(self._noise):
+        if not Strength(NoiseKind.NORMAL, moved).keeps(self.noise):
             raise AssertionError("the numbers of people move farther than the noise hides")
-        if self.alone > self.delta / (2 * self.values):
+        if self.alone > self.chance:
             raise AssertionError("a value of one person is kept too often")
 
     @property
-    def _noise(self) -> Privacy:
-        """What the noise has to keep: ε, and a half of δ."""
-        return ApproxDP(float_at_most(self.epsilon), float_at_most(self.delta / 2))
+    @abstractmethod
+    def noise(self) -> Privacy:
+        """What the noise on values of several people has to keep."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> Fraction:
+        """How likely a value may be kept that one person alone has."""
 
     @cached_property
     def multiplier(self) -> int:
         """S, the units of 2^-54 noise that a person is worth."""
-        squared = Strength.of(self._noise, NoiseKind.NORMAL).squared * self.law.unit**2
+        squared = Strength.of(self.noise, NoiseKind.NORMAL).squared * self.law.unit**2
         return math.isqrt(math.floor(squared / self.values))
 
     @cached_property
     def threshold(self) -> int:
         """What S·n + round(2^54·z) has to exceed."""
-        wanted = -math.log(self.delta / (2 * self.values))
-        reach = math.sqrt(2 * wanted)
+        wanted = -math.log(self.chance)
+        reach = math.sqrt(2 * max(wanted, 0.5))
         for _ in range(60):  # x²/2 + log x + log √(2π) = wanted, from above
             reach = math.sqrt(2 * max(wanted - math.log(reach) - 0.9189385, 0.5))
         return self.multiplier + math.ceil(Fraction(reach * (1 + 1e-6)) * self.law.unit) + 1
@@ -169,7 +167,7 @@ class ThresholdRule(
         round(2^54·z) > t only if z > x = (t − ½)/2^54, which has probability φ(x)/x at most.
         """
         x = (self.threshold - self.multiplier - Fraction(1, 2)) / self.law.unit
-        bits = _SPARE_BITS + math.ceil(self.values / self.delta).bit_length()
+        bits = _SPARE_BITS + math.ceil(1 / self.chance).bit_length()
         _, density = falling_exponential(x * x / 2, bits)
         return density / (_ROOT_OF_TWICE_PI * x)
 
@@ -184,12 +182,69 @@ class ThresholdRule(
         return np.asarray(noisy > self.threshold, bool)
 
 
-Rule = OptimalRule | ThresholdRule
+_DECIDED = (Key("multiplier", text=True), Key("threshold", text=True))
 
 
-def selection_rule(promise: Privacy, values: int) -> Rule:
-    """The rule for a promise (ε, δ) that leaves fewer values out, a person moving so many."""
-    assert promise.point is not None
+@dataclass(frozen=True)
+class ThresholdRule(Threshold, keys=("rule", "epsilon", "delta", "values", *_DECIDED)):
+    """A threshold for a share of (ε, δ): a half of δ for the noise, the other for the threshold."""
+
+    epsilon: Fraction
+    delta: Fraction
+    values: int
+    rule = "threshold"
+
+    @property
+    def noise(self) -> Privacy:
+        """ε, and a half of δ."""
+        return ApproxDP(float_at_most(self.epsilon), float_at_most(self.delta / 2))
+
+    @property
+    def chance(self) -> Fraction:
+        """δ/2m."""
+        return self.delta / (2 * self.values)
+
+
+@dataclass(frozen=True)
+class ConcentratedRule(Threshold, keys=("rule", "rho", "delta", "values", "rows", *_DECIDED)):
+    """A threshold for a share of approximate zCDP: all of ρ for the noise, all of δ for it.
+
+    `rows` is how many values a person has, before or after; `values` how many it moves.
+
+    >>> rule = ConcentratedRule(Fraction(1, 20), Fraction(1, 10**6), 1, 1)
+    >>> rule.half, rule.kept([0, 1, 1_000]).tolist()
+    (17, [False, False, True])
+    """
+
+    rho: Fraction
+    delta: Fraction
+    values: int
+    rows: int
+    rule = "threshold, zCDP"
+
+    @property
+    def noise(self) -> Privacy:
+        """ρ."""
+        return ZCDP(float_at_most(self.rho))
+
+    @property
+    def chance(self) -> Fraction:
+        """δ/k."""
+        return self.delta / self.rows
+
+
+Rule = OptimalRule | ThresholdRule | ConcentratedRule
+
+
+def selection_rule(promise: Privacy, rows: int, *, replaced: bool = False) -> Rule:
+    """The rule for a promise with a δ that leaves fewer values out, for so many rows of a person.
+
+    Where these are `replaced` a person moves twice as many values.
+    """
+    values = 2 * rows if replaced else rows
+    if promise.point is None:
+        assert promise.rho_within is not None
+        return ConcentratedRule(promise.rho_within, promise.leak, values, rows)
     epsilon, delta = map(as_typed, promise.point)
     rules: list[Rule] = []
     for rule in (OptimalRule, ThresholdRule):
