@@ -195,3 +195,37 @@ def test_the_size_of_a_state_says_nothing_of_the_records(name: str) -> None:
         PASSES[name](source)
         sizes.add(source.sizes)
     assert (len(sizes) == 1) == (name != "bins")
+
+
+def test_values_that_nobody_listed_are_counted_where_they_are() -> None:
+    from muhat.data.values import ValueCoder, ValueSource
+
+    texts = np.random.default_rng(5).choice(["north", "süd", "x" * 63, ""], ROWS).tolist()
+    for values in (texts, (np.arange(ROWS) % 7 / 2).tolist(), [None] * ROWS):
+        coder = ValueCoder()
+        here = open_source({"v": values}, ["v"], 1, coders=[coder])
+        there = Elsewhere(here)
+        assert ValueSource(there, coder).people() == ValueSource(here, coder).people()
+        assert there.partitions > 1
+
+
+def test_a_pass_that_is_shared_finds_the_same_elsewhere() -> None:
+    from muhat.data.grid_counts import counting_windows
+    from muhat.data.shared import View, carried_out_together
+    from muhat.data.values import ValueCoder, ValueSource
+
+    coder = ValueCoder()
+    given = {"a": np.arange(ROWS) % 9, "v": ["x", "y"] * (ROWS // 2)}
+    here = open_source(given, ["a", "v"], 2, coders=[None, coder])
+    grid, window = UniformGrid(0.0, 10.0, 1.0), Window(0, 0, 0, 11)
+    found = []
+    for source in (here, Elsewhere(here)):
+        read: list[Any] = [
+            counting_windows(View(source, [0]), [grid], [window]),
+            ValueSource(View(source, [1]), coder).reading(),
+            counting_windows(View(source, [0]), [grid], [Window(0, 3, 1, 2)]),
+        ]
+        first, values, second = carried_out_together(read)
+        found.append((first[0].counts.tolist(), values, second[0].before, second[0].total))
+    assert found[0] == found[1]
+    assert found[1][1] == {"x": ROWS // 2, "y": ROWS // 2}

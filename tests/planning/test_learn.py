@@ -12,7 +12,7 @@ import pytest
 
 import muhat as mh
 from muhat.errors import Impossible, InvalidInput
-from muhat.mechanisms.learning.selection import OptimalRule, ThresholdRule
+from muhat.mechanisms.learning.selection import ConcentratedRule, OptimalRule, ThresholdRule
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.planning.learnt import ROWS_SHARE, SELECTION_SHARE, LearntFirst
 from muhat.privacy import adding_up
@@ -32,6 +32,7 @@ PROMISES = [
     mh.GDP(1.0),
     mh.RDP(alpha=8, epsilon=1.0),
 ]
+ZCDP = mh.ApproxZCDP(rho=0.5, delta=1e-6)
 RARE = "canary street 7"
 
 
@@ -59,8 +60,11 @@ def learning(plan: mh.Plan) -> LearntFirst:
 
 
 @pytest.mark.parametrize("n", [None, 3_000], ids=["secret", "public"])
-def test_groups_are_found_and_rare_values_are_in_nothing_that_comes_out(n: int | None) -> None:
-    plan = mh.plan(ASKED, schema=SCHEMA, privacy=PROMISE, n=n)
+@pytest.mark.parametrize("promise", [PROMISE, ZCDP], ids=str)
+def test_groups_are_found_and_rare_values_are_in_nothing_that_comes_out(
+    promise: Any, n: int | None
+) -> None:
+    plan = mh.plan(ASKED, schema=SCHEMA, privacy=promise, n=n)
     release = plan.release(table())
     assert [name for name, _ in release] == [asked.name for asked in ASKED]
     assert release["mean salary by region"].labels == (("north", "south"),)
@@ -71,7 +75,7 @@ def test_groups_are_found_and_rare_values_are_in_nothing_that_comes_out(n: int |
     assert not any(RARE in text for text in shown)
     assert "too few people have are left out" in repr(release)
     assert repr(mh.Release.from_json(written)) == repr(release)
-    assert release.privacy == PROMISE
+    assert release.privacy == promise
 
 
 def test_what_is_planned_does_not_depend_on_the_groups_there_will_be() -> None:
@@ -153,6 +157,24 @@ def test_steps_together_are_no_more_than_the_promise(rows: int) -> None:
     assert epsilon == pytest.approx(2 * float(SELECTION_SHARE))
     replaced = learning(mh.plan(asked, schema=schema, privacy=PROMISE))
     assert replaced.rule(rows).values == 2 * rows
+
+
+@pytest.mark.parametrize("n", [{}, {"n": None}], ids=["public", "secret"])
+@pytest.mark.parametrize("rows", [3, "learn"])
+def test_steps_under_approximate_zcdp_are_no_more_than_the_promise(rows: Any, n: Any) -> None:
+    schema = with_rows(rows, region="learn", street="learn")
+    asked = [mh.Count(by="region"), mh.Count(by="street"), mh.Mean("salary", by="sex")]
+    mechanism = learning(mh.plan(asked, schema=schema, privacy=ZCDP, **n))
+    rule, rest = mechanism.rule(3), mechanism.planned_for(3)
+    assert isinstance(rule, ConcentratedRule)
+    assert (rule.values, rule.rows) == (6 if not n else 3, 3)
+    taken = 2 * rule.rho + Fraction(str(rest.privacy.rho))
+    if mechanism.search is not None:
+        taken += mechanism.search.strength_squared / 2
+    assert Fraction("0.499999") < taken <= Fraction("0.5")
+    assert rest.privacy.leak == 0
+    assert 2 * rule.delta <= Fraction("1e-6")
+    assert any("with all of delta" in note for note in mechanism.notes())
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -317,3 +339,50 @@ def test_learnt_groups_have_the_errors_that_were_planned() -> None:
     spread = float(np.sqrt(drawn.var(axis=0, ddof=1).mean()))
     expected = plan["count by region"].standard_error
     assert spread == pytest.approx(expected, rel=7 / np.sqrt(2 * 200))
+
+
+@pytest.mark.parametrize("kind", ["approx", "approx_zcdp"])
+def test_the_least_promise_for_targets_pays_for_learning_groups_first(kind: str) -> None:
+    asked = [
+        mh.Count(by="region", target={"standard_error": 5}),
+        mh.Mean("salary", by="sex", target={"standard_error": 500}, n_group=2_000),
+        mh.Quantile("salary", by="region"),
+    ]
+    promise = mh.privacy_for(statistics=asked, schema=SCHEMA, n=None, kind=kind, delta=1e-6)
+    plan = mh.plan(asked, schema=SCHEMA, privacy=promise, n=None)
+    assert plan["count by region"].standard_error == pytest.approx(5, rel=1e-5)
+    assert plan["mean salary by sex"].standard_error_at(2_000) == pytest.approx(500, rel=1e-5)
+    with pytest.raises(Impossible, match="the targets need"):
+        mh.plan(asked, schema=SCHEMA, privacy=promise.part(Fraction(99, 100)), n=None)
+    with pytest.raises(Impossible, match="ApproxZCDP"):
+        mh.privacy_for(statistics=asked, schema=SCHEMA, n=None, kind="zcdp")
+    with pytest.raises(InvalidInput, match="no statistic has a target"):
+        mh.privacy_for(statistics=ASKED, schema=SCHEMA, n=None, kind=kind, delta=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pure", "zcdp"])
+def test_targets_of_people_are_met_however_many_rows_are_learnt(kind: str) -> None:
+    target = {"standard_error": 500}
+    asked = [mh.Mean("salary", by="sex", per="unit", target=target, n_group=2_000), mh.Count()]
+    promise = mh.privacy_for(statistics=asked, schema=with_rows("learn"), n=None, kind=kind)
+    doubled = promise.with_amounts([2 * amount for amount in promise.amounts])
+    mechanism = learning(mh.plan(asked, schema=with_rows("learn"), privacy=doubled, n=None))
+    for rows in (1, 3, 1024):
+        found = mechanism.planned_for(rows)["mean salary per unit by sex"]
+        error = found.standard_error_at(2_000)
+        assert error is not None
+        assert error <= 500 * (1 + 1e-6)
+    wished = [mh.Count(target={"standard_error": 5})]
+    with pytest.raises(InvalidInput, match=r"grows with the rows.*give max_rows a number"):
+        mh.privacy_for(statistics=wished, schema=with_rows("learn"), n=None, kind=kind)
+
+
+def test_what_can_be_said_of_groups_that_are_learnt_is_said() -> None:
+    plan = mh.plan(ASKED, schema=SCHEMA, privacy=PROMISE, n=None)
+    assert "With 10 groups of each learnt column" in plan.describe()
+    release = plan.release(table())
+    said = "Given what was learnt, for the rest of the promise, all counts and sums together"
+    assert said in repr(release)
+    inner = learning(plan).planned_for(1).parts[0].mechanism.certificate
+    assert inner is not None
+    assert inner.ratio >= 1

@@ -69,8 +69,10 @@ def test_means_counts_quantiles_and_queries_have_the_noise_of_zcdp() -> None:
     box = mh.Box([0], [1])
     for n in (100, None):
         plans = [mh.plan_mean(domain=box, n=n, privacy=each) for each in (PROMISE, without)]
-        assert plans[0].error_at(n=100) if n is None else plans[0].expected_error == (
-            plans[1].expected_error
+        assert (
+            plans[0].error_at(n=100)
+            if n is None
+            else plans[0].expected_error == (plans[1].expected_error)
         )
     plan = mh.plan_queries(mh.workloads.prefix(8), privacy=PROMISE)
     assert plan.certificate.ratio >= 1

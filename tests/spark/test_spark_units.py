@@ -99,3 +99,24 @@ def test_people_of_written_rows_and_of_text(spark: Any, folder: Path, tmp_path: 
     text = spark_csv(spark, str(tmp_path / "t.csv"))
     assert exact_sums(opened(text, people, "value"), LATTICE) == here
     assert exact_sums(opened(str(tmp_path / "t.csv"), people, "value"), LATTICE) == here
+
+
+@pytest.mark.parametrize("promise", ["approx", "zcdp"])
+def test_groups_and_rows_are_learnt_where_the_records_are(
+    spark: Any, folder: Path, promise: str
+) -> None:
+    import muhat as mh
+
+    schema = mh.Schema(
+        {"value": (-2, 2), "region": "learn"}, unit="text", max_rows=3, one_row_per="region"
+    )
+    promises = {"approx": mh.ApproxDP(500.0, 1e-3), "zcdp": mh.ApproxZCDP(5_000.0, 1e-3)}
+    cells = [mh.Count(by="region"), mh.Quantile("value", by="region"), mh.Mean("value")]
+    plan = mh.plan(cells, schema=schema, privacy=promises[promise], n=None)
+    for data in (spark.read.parquet(str(folder)), str(folder / "*.parquet")):
+        release = plan.release(data)
+        counts = release["count by region"]
+        assert counts.labels == (("a", "b", "c"),)
+        recorded = [part.recorded[0] for _, part in release["quantile value by region"]]
+        assert np.rint(recorded).tolist() == np.rint(counts.value).tolist()
+        assert counts.value.sum() > 300

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from muhat.data.base import Source
 from muhat.data.categories import LARGEST_NUMBER, Label
-from muhat.data.engine import read_here, require_here
 from muhat.data.selection import Field
+from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
+from muhat.data.states import Numbers, joined
 from muhat.data.unit_ids import END, PLAIN, as_written, located, words_of
 from muhat.data.units import People
 from muhat.errors import InvalidInput
@@ -174,8 +175,13 @@ class ValueSource:
 
         In an order that the values alone decide.
         """
+        return carried_out(self.reading())
+
+    def reading(self) -> Reading[dict[Label, int]]:
+        """`people`, as a reading that may share its pass."""
         total: Counter[bytes] = Counter()
-        for each in read_here(self._source, _Counts):
+        counted: list[_Counts] = yield Pass(self._source, _Counts)
+        for each in counted:
             total.update(each.counts)
         found = {}
         for words, number in total.items():
@@ -242,6 +248,20 @@ class _Counts:
         for entry in cells.value_counts():
             self.counts[entry["values"].as_py()] += entry["counts"].as_py()
 
+    def state(self) -> Numbers:
+        """The people seen, and for every value its words and how many have it."""
+        words = np.frombuffer(b"".join(self.counts), "<i8")
+        return joined(self.rows, words, np.array([*self.counts.values()], np.int64))
+
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one held."""
+        self.rows += int(state[0])
+        size = (len(state) - 1) // (WORDS + 1)
+        words, numbers = state[1 : 1 + WORDS * size], state[1 + WORDS * size :]
+        values = np.ascontiguousarray(words, "<i8").reshape(size, WORDS)
+        for value, number in zip(values, numbers.tolist(), strict=True):
+            self.counts[value.tobytes()] += number
+
 
 def open_values(data: Any, column: str, people: People | None = None) -> ValueSource:
     """A column of the data whose values nobody knows, or InvalidInput; no value is read.
@@ -253,5 +273,4 @@ def open_values(data: Any, column: str, people: People | None = None) -> ValueSo
     if people is not None:
         people = People(people.unit, people.max_rows, (column,))
     source = open_source(data, (column,), 1, coders=(coder,), people=people)
-    require_here(source)
     return ValueSource(source, coder)

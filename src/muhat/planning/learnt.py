@@ -1,10 +1,11 @@
 """A set of statistics of which something is learnt first: groups that nobody knows, rows a person.
 
 Everything is one promise. Under (ε, δ) a tenth of both finds the values that enough people have,
-under approximate zCDP a tenth of ρ and all of δ (`mechanisms/learning/selection.py`); of what is left a twentieth finds how many rows most people
-have, by a noisy search, and the rest is what the statistics are planned for. Shares among them are
-chosen as if a column had ten groups, and its tables have noise of their own, so that errors are
-known before any group is. Proof: docs/proofs/selection.md, docs/proofs/units.md.
+under approximate zCDP a tenth of ρ and all of δ (`mechanisms/learning/selection.py`); of what is
+left a twentieth finds how many rows most people have, by a noisy search, and the rest is what the
+statistics are planned for. Shares among them are chosen as if a column had ten groups, and its
+tables have noise of their own, so that errors are known before any group is. Proof:
+docs/proofs/selection.md, docs/proofs/units.md.
 """
 
 from __future__ import annotations
@@ -166,14 +167,22 @@ class LearntFirst(Mechanism):
 
     # What is planned.
 
+    def needed(self) -> float:
+        """What the targets take of what the statistics have; 1 is all of it."""
+        return self._set(self.ladder[0], self._usual).needed()
+
+    @property
+    def _usual(self) -> dict[str, Labels]:
+        """As many groups of every column as shares are chosen for."""
+        return dict.fromkeys(self.learnt, Labels(tuple(range(USUAL_GROUPS))))
+
     def planned_for(self, rows: int, groups: Mapping[str, Labels] | None = None) -> Plan:
         """The plan of the statistics for these groups, or for any, and so many rows a person.
 
         Shares are those of a usual number of groups, whichever there are.
         """
-        usual = dict.fromkeys(self.learnt, Labels(tuple(range(USUAL_GROUPS))))
-        shares = self._set(rows, usual).shares()
-        return self._set(rows, usual if groups is None else groups).plan(shares)
+        shares = self._set(rows, self._usual).shares()
+        return self._set(rows, self._usual if groups is None else groups).plan(shares)
 
     def _set(self, rows: int, groups: Mapping[str, Labels]) -> SetOfStatistics:
         columns = {**self.schema.columns, **groups}
@@ -281,8 +290,15 @@ class LearntFirst(Mechanism):
         return [PlannedStatistic.rows(self.statistics())]
 
     def notes(self) -> list[str]:
-        """What is learnt, for what part of the promise."""
-        return [*self._rows_notes(), *self._selection_notes()]
+        """What is learnt, for what part of the promise, and how good the rest is."""
+        return [*self._rows_notes(), *self._selection_notes(), *self._certified()]
+
+    def _certified(self) -> list[str]:
+        """How good the counts and sums are, given what is learnt."""
+        if self.learns_rows:
+            return []
+        number = f"With {USUAL_GROUPS} groups of each learnt column, for what the selection leaves"
+        return _closeness(self.planned_for(self.contributions), number)
 
     def set_notes(self, name: str) -> list[str]:
         """The same."""
@@ -385,6 +401,7 @@ class LearntFirst(Mechanism):
             plan = plan.planned(sources)
         except InvalidInput:
             raise DataChanged("the number of rows changed between counting and reading.") from None
+        remarks += tuple(_closeness(plan, "Given what was learnt, for the rest of the promise"))
         work = zip(plan.parts, sources, strict=True)
         read = carried_out_together([part.mechanism.reading(each) for part, each in work])
         answers = []
@@ -449,8 +466,8 @@ def learnt_columns(asked: Sequence[Asked], schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in used if schema.is_learnt(name))
 
 
-def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
-    """The plan that learns what the schema does not know, or InvalidInput, or Impossible."""
+def learning_set(asked: Sequence[Asked], schema: Schema, terms: Terms) -> LearntFirst:
+    """What learns what the schema does not know, or InvalidInput, or Impossible."""
     learnt = learnt_columns(asked, schema)
     if learnt and not terms.privacy.leak:
         raise Impossible(
@@ -465,12 +482,13 @@ def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
                 f"{each.name!r:.80} has known cells, but groups that are learnt. List them in "
                 "the schema, or ask for counts by them."
             )
-        if each.target is not None and schema.max_rows == LEARN:
+        if each.target is not None and schema.max_rows == LEARN and not _is_of_people(each):
             raise InvalidInput(
-                f"the target of {each.name!r:.80} needs to know how many rows of a person enter: "
-                "give max_rows a number instead of learning it."
+                f"the target of {each.name!r:.80} is for an error that grows with the rows of a "
+                "person that enter, which nobody knows before they are learnt: give max_rows a "
+                "number, or ask for it per person (per='unit')."
             )
-    mechanism = LearntFirst(
+    return LearntFirst(
         terms=terms,
         statistic="statistics",
         asked=tuple(asked),
@@ -478,11 +496,16 @@ def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
         learnt=learnt,
         ladder=LADDER if schema.max_rows == LEARN else (terms.contributions,),
     )
+
+
+def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
+    """The plan that learns what the schema does not know, or InvalidInput, or Impossible."""
+    mechanism = learning_set(asked, schema, terms)
     while True:
         # Whatever is learnt, there is noise for it: what is refused is refused now.
         try:
             mechanism.planned_for(mechanism.ladder[-1])
-            if learnt:
+            if mechanism.learnt:
                 mechanism.rule(mechanism.ladder[-1])
             return Plan.of(mechanism)
         except InvalidInput:
@@ -493,6 +516,22 @@ def learnt_first(asked: Sequence[Asked], schema: Schema, terms: Terms) -> Plan:
 
 def _statistics(plan: Plan) -> tuple[PlannedStatistic, ...]:
     return tuple(each for part in plan.parts for each in part.statistics())
+
+
+def _is_of_people(asked: Asked) -> bool:
+    """Whether its records are people, however many rows each has."""
+    return getattr(asked, "per", None) == "unit"
+
+
+def _closeness(plan: Plan, given: str) -> list[str]:
+    """How close to the best possible the counts and sums of a plan are together."""
+    told = []
+    for part in plan.parts:
+        certificate = part.mechanism.certificate
+        if part.mechanism.statistics() and certificate is not None and certificate.ratio:
+            about = certificate.metric.removeprefix("weighted root mean square error of ")
+            told.append(f"{given}, {about}: {certificate.closeness()}.")
+    return told
 
 
 def _without_groups(answer: Answer, asked: Asked, column: str) -> NoGroups:

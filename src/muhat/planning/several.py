@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muhat import _check
-from muhat.errors import InvalidInput
-from muhat.planning.learnt import learnt_columns, learnt_first
+from muhat.planning.learnt import learning_set, learnt_columns, learnt_first
 from muhat.planning.plan import Plan
 from muhat.planning.statistic_set import SetOfStatistics
 from muhat.planning.terms import COUNTED, Counted, Terms
@@ -48,7 +47,7 @@ def plan(
     True
     """
     asked = checked_set(statistics, schema)
-    if schema.max_rows == LEARN or learnt_columns(asked, schema):
+    if learns(asked, schema):
         return learnt_first(asked, schema, _terms(schema, privacy, n, neighbors))
     return SetOfStatistics.of(asked, schema, _terms(schema, privacy, n, neighbors)).plan()
 
@@ -74,19 +73,27 @@ def means_by_groups(
     return plan(asked, schema=schema, privacy=privacy, n=n, neighbors=neighbors)
 
 
-def set_of_statistics(
+def needed_of(
     statistics: Sequence[Asked],
     *,
     schema: Schema,
     privacy: Privacy,
     n: int | Counted | None = COUNTED,
-    neighbors: Neighbors | str | None = None,
-) -> SetOfStatistics:
-    """What is asked, checked: until shares of the promise are chosen."""
+) -> float:
+    """What the targets of statistics take of a promise at the least; 1 is all of it.
+
+    What is learnt first has its fixed share of the promise, and they have the rest.
+    """
     asked = checked_set(statistics, schema)
-    if schema.max_rows == LEARN:
-        raise InvalidInput("must be a number of rows here", parameter="max_rows", value="'learn'")
-    return SetOfStatistics.of(asked, schema, _terms(schema, privacy, n, neighbors))
+    terms = _terms(schema, privacy, n, None)
+    if learns(asked, schema):
+        return learning_set(asked, schema, terms).needed()
+    return SetOfStatistics.of(asked, schema, terms).needed()
+
+
+def learns(asked: Sequence[Asked], schema: Schema) -> bool:
+    """Whether something is learnt before the statistics can be read."""
+    return schema.max_rows == LEARN or bool(learnt_columns(asked, schema))
 
 
 def _terms(

@@ -14,12 +14,16 @@ from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.planning.plan import Plan
 from muhat.planning.planners import plan_mean
-from muhat.planning.several import set_of_statistics
+from muhat.planning.several import learns, needed_of
 from muhat.planning.terms import COUNTED, Counted
 from muhat.privacy import GDP, KINDS, Privacy, PureDP
 from muhat.statistics.asked import Asked
 from muhat.statistics.bounded import NamedBounds, as_domain
 from muhat.statistics.schema import Schema
+
+STEPS = 30
+CLOSE = 1e-6
+"""How near to the least a promise is that has to leave something for learning."""
 
 
 @overload
@@ -129,6 +133,8 @@ def _promise_for_set(
     delta: float | None,
 ) -> Privacy:
     """The targets say what share of a unit promise they need, and so how many units."""
+    if learns(statistics, schema):
+        return _least_after_learning(statistics, schema, n, asked, delta)
     kinds = [False] * asked.admits_normal + [True] * asked.admits_pure
     found = [_least_for_set(statistics, schema, n, asked, delta, pure) for pure in kinds]
     return min(found, key=lambda promise: promise.amounts[0])
@@ -143,16 +149,38 @@ def _least_for_set(
     pure: bool,
 ) -> Privacy:
     unit: Privacy = PureDP(epsilon=1.0) if pure else GDP(mu=1.0)
-    needed = set_of_statistics(statistics, schema=schema, privacy=unit, n=n).needed()
-    if not needed:
-        raise InvalidInput(
-            'no statistic has a target; give one, as mh.Count(target={"standard_error": 5}).'
-        )
+    needed = _some(needed_of(statistics, schema=schema, privacy=unit, n=n))
     strength = needed if pure else math.sqrt(needed)
     for slack in (1e-9, 1e-7, 1e-5):
         promise = asked.of_noise(strength * (1 + slack), pure=pure, delta=delta)
-        if set_of_statistics(statistics, schema=schema, privacy=promise, n=n).needed() <= 1:
+        if needed_of(statistics, schema=schema, privacy=promise, n=n) <= 1:
             return promise
+    raise InvalidInput("the targets are out of reach of exact arithmetic.")
+
+
+def _some(needed: float) -> float:
+    if needed:
+        return needed
+    raise InvalidInput(
+        'no statistic has a target; give one, as mh.Count(target={"standard_error": 5}).'
+    )
+
+
+def _least_after_learning(
+    statistics: Sequence[Asked],
+    schema: Schema,
+    n: int | Counted | None,
+    asked: type[Privacy],
+    delta: float | None,
+) -> Privacy:
+    """Learning takes a fixed share, so what is left grows with the promise: a few steps find it."""
+    pure, strength = not asked.admits_normal, 1.0
+    for _ in range(STEPS):
+        promise = asked.of_noise(strength, pure=pure, delta=delta)
+        needed = _some(needed_of(statistics, schema=schema, privacy=promise, n=n))
+        if 1 - CLOSE <= needed <= 1:
+            return promise
+        strength *= (needed if pure else math.sqrt(needed)) * (1 + CLOSE / 8)
     raise InvalidInput("the targets are out of reach of exact arithmetic.")
 
 

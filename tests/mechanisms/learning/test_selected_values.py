@@ -13,8 +13,13 @@ import numpy as np
 import pytest
 
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.selection import OptimalRule, ThresholdRule, selection_rule
-from muhat.privacy import ApproxDP
+from muhat.mechanisms.learning.selection import (
+    ConcentratedRule,
+    OptimalRule,
+    ThresholdRule,
+    selection_rule,
+)
+from muhat.privacy import ApproxDP, ApproxZCDP
 
 PROMISES = [("1", "1e-6"), ("0.1", "1e-7"), ("0.01", "0.001"), ("3", "0.3"), ("0.7", "1e-30")]
 
@@ -192,5 +197,65 @@ def test_rules_are_plain_data() -> None:
     for rule in (
         OptimalRule(Fraction(1), Fraction(1, 10**6), 2),
         ThresholdRule(Fraction(1), Fraction(1, 10**6), 2),
+        ConcentratedRule(Fraction(1, 2), Fraction(1, 10**6), 4, 2),
     ):
         assert type(rule).from_dict(rule.to_dict()) == rule
+
+
+def concentrated(most: int, rule: ConcentratedRule, *, replaced: bool) -> tuple[float, float]:
+    """The largest failure and the largest D_α/α of all neighbours of small tables.
+
+    A failure is that a value is kept which nobody else has; without one, what is kept is a choice
+    among the values of others.
+    """
+    deviation, level = rule.law.unit / rule.multiplier, rule.threshold / rule.multiplier
+
+    def kept(people: int) -> float:
+        return 1 - NormalDist(people, deviation).cdf(level) if people else 0.0
+
+    values = "abcd" if most > 1 else "abc"
+    sets = [
+        frozenset(some) for size in range(most + 1) for some in itertools.combinations(values, size)
+    ]
+    failure = divergence = 0.0
+    for rest in tables(most, values):
+        others = "".join(value for value in values if any(value in one for one in rest))
+        sides = []
+        for person in sets:
+            alone = [kept(1) for value in person if value not in others]
+            failure = max(failure, 1 - math.prod(1 - chance for chance in alone))
+            sides.append(outcomes((*rest, person), others, kept))
+        without = outcomes(rest, others, kept)
+        pairs = [pair for each in sides for pair in ((each, without), (without, each))]
+        for first, second in itertools.product(sides, repeat=2) if replaced else pairs:
+            for alpha in (1.01, 2.0, 8.0):
+                moment = float((first**alpha * second ** (1 - alpha)).sum())
+                divergence = max(divergence, math.log(moment) / (alpha - 1) / alpha)
+    return failure, divergence
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("most", [1, 2])
+def test_thresholds_for_zcdp_fail_seldom_and_tell_little_otherwise(
+    most: int, replaced: bool
+) -> None:
+    rho, delta = Fraction(1, 2), Fraction("0.05")
+    rule = ConcentratedRule(rho, delta, most * (1 + replaced), most)
+    failure, divergence = concentrated(most, rule, replaced=replaced)
+    assert float(delta) / 3 < failure <= delta
+    assert 0 < divergence <= rho
+    # Rules for fewer values would be seen.
+    failing = ConcentratedRule(rho, 4 * delta, most * (1 + replaced), most)
+    assert concentrated(most, failing, replaced=replaced)[0] > delta
+
+
+@pytest.mark.parametrize("rows", [1, 3, 300])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_the_rule_of_approximate_zcdp_has_all_of_both_numbers(rows: int, replaced: bool) -> None:
+    rule = selection_rule(ApproxZCDP(rho=0.1, delta=1e-6), rows, replaced=replaced)
+    assert isinstance(rule, ConcentratedRule)
+    assert (rule.values, rule.rows) == (rows * (1 + replaced), rows)
+    moved = Fraction(rule.multiplier**2 * rule.values, rule.law.unit**2)
+    assert Fraction(1, 5) * (1 - Fraction(1, 10**9)) < moved <= Fraction(1, 5)
+    allowed = Fraction(1, 10**6) / rows
+    assert Fraction(99, 100) * allowed < rule.alone <= allowed

@@ -11,8 +11,9 @@ value by value, from the number n of people who have it:
 
 The first is the best for one value a person, the second grows with √m and not with m. Under
 δ-approximate ρ-zCDP it is the second: the noise keeps ρ-zCDP, and a value of one person alone, who
-has k of them at most, exceeds the threshold with probability δ/k. All are decided in whole numbers. Values that nobody has are never kept, and those that are come without
-their numbers. Proof: docs/proofs/selection.md.
+has k of them at most, exceeds the threshold with probability δ/k. All are decided in whole numbers.
+Values that nobody has are never kept, and those that are come without their numbers. Proof:
+docs/proofs/selection.md.
 """
 
 from __future__ import annotations
