@@ -332,3 +332,17 @@ def test_no_certificate_says_that_a_plan_beats_what_is_possible(
                     None if part.mechanism.certificate is None else part.mechanism.certificate.ratio
                 )
                 assert ratio is None or ratio >= 1 - 1e-9
+
+
+@pytest.mark.parametrize("promise", [mh.ZCDP(1e9), mh.PureDP(1e6)], ids=str)
+def test_tables_are_by_columns_in_the_order_asked_for(promise: Any) -> None:
+    rng = np.random.default_rng(3)
+    columns = {"a": [0, 1, 2], "b": [0, 1], "c": [0, 1, 2, 3]}
+    data = {name: rng.integers(0, len(cells), 500) for name, cells in columns.items()}
+    orders = [["a"], ["b", "a"], ["c", "a", "b"], ["a", "b"], ["b", "c"]]
+    asked = [mh.Count(by=order) for order in orders]
+    release = mh.plan(asked, schema=mh.Schema(columns), privacy=promise, n=None).release(data)
+    for each in asked:
+        exact = np.zeros([len(columns[name]) for name in each.by])
+        np.add.at(exact, tuple(data[name] for name in each.by), 1)
+        assert release[each.name].value.ravel() == pytest.approx(exact.ravel(), abs=0.1)

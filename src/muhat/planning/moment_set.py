@@ -88,7 +88,7 @@ class MomentSet:
             public = not (recorded or each.by or terms.hides_n)
             sized = each.kind != "sum" or public
             drawn = sized and rows_in_group(terms, people, each.by) == 1
-            axes = tuple(names.index(name) for name in each.by)
+            axes = tuple(sorted(names.index(name) for name in each.by))
             readings.append(Reading(each, axes, tuple(recorded), _needed(each, drawn)))
         categories = tuple(schema.categories(name) for name in names)
         scales = tuple(MomentColumn(name, *schema.bounds(name)) for name in columns)

@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat import bounds
 from muhat._arrays import Floats
@@ -53,7 +54,10 @@ LEAST_GAIN = 1.01
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A statistic, the axes of its groups, the columns that must be recorded, and its terms."""
+    """A statistic, the axes of its groups, the columns that must be recorded, and its terms.
+
+    Axes ascend, whatever order the statistic has its columns in, so that one table serves all.
+    """
 
     asked: Asked
     axes: Axes
@@ -376,18 +380,29 @@ class CellMoments(Mechanism):
             {column.name: column.center for column in own},
             {column.name: column.half_width for column in own},
         )
-        groups = [self.categories[axis] for axis in axes]
+        groups = [self._by[name] for name in asked.by]
         return StatisticAnswer(
             kind=asked.reading,
             name=asked.name,
             columns=asked.columns,
             by=tuple(str(one.name) for one in groups),
             labels=tuple(one.labels for one in groups),
-            moments=moments,
+            moments=moments.picked(self.in_order(asked.by, axes)),
             missing="drop" if reading.recorded else "none",
             rows_in_group=rows_in_group(self.terms, self.people, asked.by),
             **self.basis(),
         )
+
+    @cached_property
+    def _by(self) -> dict[str, Categories]:
+        return {str(each.name): each for each in self.categories}
+
+    def in_order(self, by: Sequence[str], axes: Axes) -> NDArray[np.intp]:
+        """Where in a table over axes the groups of columns are, in the order of these."""
+        sizes = [self.categories[axis].size for axis in axes]
+        names = [str(self.categories[axis].name) for axis in axes]
+        places = np.arange(math.prod(sizes)).reshape(sizes)
+        return places.transpose([names.index(name) for name in by]).reshape(-1)
 
     @property
     def _all(self) -> NoisyTable:

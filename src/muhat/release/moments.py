@@ -107,6 +107,11 @@ class NoisyMoments(
         plain = np.array_equal(mixing, np.eye(len(parts)))
         return cls(tuple(sums), tables, centers, half_widths, None if plain else mixing)
 
+    def picked(self, groups: NDArray[np.intp]) -> NoisyMoments:
+        """The moments of these groups, in this order."""
+        listed = [replace(one, values=one.values[groups]) for one in self.listed]
+        return replace(self, listed=tuple(listed))
+
     @cached_property
     def mixed(self) -> Floats:
         """How often each table is in each term, of shape (terms, tables)."""
