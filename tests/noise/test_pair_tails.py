@@ -10,6 +10,7 @@ import pytest
 from muhat.noise.laws import SHAPES
 
 DRAWS = 400_000
+NAMES = [name for name, shape in SHAPES.items() if not isinstance(shape, type)]
 PAIRS = [(1.0, 0.0), (1.0, 0.3), (0.3, -1.0), (1.0, 1.0), (1.0, 1 - 1e-9), (2.0, 1e-7)]
 
 
@@ -28,7 +29,7 @@ def draws_of(name, rows):
     return normal * np.sqrt(rng.chisquare(rows + 1, size=(DRAWS, 1)))
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rows", [2, 3, 7])
 def test_tails_are_those_of_simulated_noise(name, rows):
     """Fixed draws; 6.5 standard errors allow for 36 comparisons a law at 1e-9 each."""
@@ -41,7 +42,7 @@ def test_tails_are_those_of_simulated_noise(name, rows):
         assert (np.abs(exact - seen) < errors).all()
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", NAMES)
 def test_one_coordinate_alone_has_the_tail_of_the_law(name):
     law = SHAPES[name]
     for reach in (0.1, 2.0, 9.0):
@@ -50,7 +51,7 @@ def test_one_coordinate_alone_has_the_tail_of_the_law(name):
         assert tail == pytest.approx(law.tail(reach, 4), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_quantile_of_a_combination_is_a_norm_of_its_coefficients(name):
     """Convex in the second coefficient: what intervals of ratios rest on."""
     law = SHAPES[name]

@@ -201,9 +201,10 @@ def test_at_large_n_the_interval_is_that_of_a_t_test_and_the_noise():
 
 
 def test_squares_cost_the_mean_nothing_and_can_be_left_out():
-    for promise in (mh.ZCDP(rho=0.5), mh.PureDP(epsilon=1.0)):
-        with_squares = mh.plan_mean(domain=mh.Box([0], [1]), n=100, privacy=promise)
-        without = mh.plan_mean(domain=mh.Box([0], [1]), n=100, privacy=promise, population=False)
+    for promise, mechanism in ((mh.ZCDP(rho=0.5), None), (mh.PureDP(epsilon=1.0), "laplace")):
+        options = {"domain": mh.Box([0], [1]), "privacy": promise, "mechanism": mechanism}
+        with_squares = mh.plan_mean(n=100, **options)
+        without = mh.plan_mean(n=100, population=False, **options)
         assert with_squares.recipe.query.rows == 2
         assert without.recipe.query.rows == 1
         assert with_squares.expected_error == pytest.approx(without.expected_error, rel=1e-9)

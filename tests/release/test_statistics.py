@@ -119,7 +119,9 @@ def test_the_noise_of_a_release_is_normal_at_every_privacy_level(rho):
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
 def test_the_noise_of_a_pure_release_is_laplace_at_every_privacy_level(epsilon):
-    plan = mh.plan_mean(domain=mh.Box([0], [1]), n=1, privacy=mh.PureDP(epsilon=epsilon))
+    plan = mh.plan_mean(
+        domain=mh.Box([0], [1]), n=1, privacy=mh.PureDP(epsilon=epsilon), mechanism="laplace"
+    )
     z = (draw(plan, 3_000, np.array([0.25]))[:, 0] - 0.25) * epsilon
     assert stats.kstest(z, "laplace").pvalue > 1e-6
     assert stats.kstest(z * 2.0, "laplace").pvalue < 1e-6

@@ -117,6 +117,7 @@ def silence(monkeypatch):
     """Releases without noise: what is left is the exact answer. Only tests may see it."""
     for name in ("normal", "laplace", "euclidean", "maximum"):
         monkeypatch.setattr(f"muhat.noise.rounded_{name}", lambda dim: np.zeros(dim, np.int64))
+    monkeypatch.setattr("muhat.noise.stairs.Stairs.sample", lambda _, dim: np.zeros(dim, np.int64))
 
 
 class Served:
@@ -166,6 +167,9 @@ def steady(monkeypatch):
         monkeypatch.setattr(
             f"muhat.noise.rounded_{name}", lambda dim: np.full(dim, 3 << 57, np.int64)
         )
+    monkeypatch.setattr(
+        "muhat.noise.stairs.Stairs.sample", lambda law, dim: np.full(dim, 8 * law.unit, np.int64)
+    )
 
 
 def without_hashes(text):

@@ -1,7 +1,7 @@
 """The root mean square ℓ_p error of noise: (E‖z‖_p²)^½ for z = F·(noise of unit scale).
 
-p = 2 is exact. Independent coordinates, up to a common random factor, are integrated: with
-ψ(v) = E exp(−(|X|/v)^p) for one coordinate X of unit scale,
+p = 2 is exact, and so is a single number. Independent coordinates, up to a common random factor,
+are integrated: with ψ(v) = E exp(−(|X|/v)^p) for one coordinate X of unit scale,
 
     E‖z‖_p² = 2/Γ(1 − 2/p) · ∫₀^∞ u·(1 − Π_i ψ(u/s_i)) du,
 
@@ -38,7 +38,7 @@ def root_mean_square(
     if not scales.any():
         return 0.0, "exact"
     dim = rows or (len(scales) if factor is None else factor.shape[1])
-    if p == 2:
+    if p == 2 or np.count_nonzero(scales) == 1:
         return float(np.linalg.norm(scales)) * math.sqrt(law.variance(dim)), "exact"
     mixing = math.sqrt(law.mixing(dim))
     if factor is None:

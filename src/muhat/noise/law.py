@@ -38,7 +38,6 @@ class Shape(ABC):
     """
 
     name: ClassVar[str]
-    marginal: Marginal
     independent: ClassVar[bool] = False
     """Whether the coordinates are independent, so that others beside them change nothing."""
     elliptic: ClassVar[bool] = False
@@ -48,6 +47,11 @@ class Shape(ABC):
     def stable(self) -> bool:
         """Whether every combination of independent coordinates has the law of one: normal noise."""
         return self.independent and self.elliptic
+
+    @property
+    @abstractmethod
+    def marginal(self) -> Marginal:
+        """One independent coordinate."""
 
     @abstractmethod
     def mixing(self, dim: int) -> float:
@@ -86,8 +90,15 @@ class Law(Shape):
     sensitivity_norm: ClassVar[float]
     """The norm in which it is measured how far one person moves the integers: 1, 2 or ∞."""
 
-    unit: ClassVar[int]
-    """The scale of what is sampled: errors are those of z, and samples are about unit·z."""
+    @property
+    @abstractmethod
+    def unit(self) -> int:
+        """The scale of what is sampled: errors are those of z, and samples are about unit·z."""
+
+    @property
+    def most_rows(self) -> int | None:
+        """For how many integers together what it keeps is proved; None for any number of them."""
+        return None
 
     adds_up: ClassVar[bool] = False
     """Whether two draws hide moves of a and of b whenever one draw hides a + b."""

@@ -6,9 +6,10 @@ from muhat._plain import by_name
 from muhat.noise.euclidean_norm import EuclideanNorm
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laplace import Laplace
-from muhat.noise.law import IndependentFamily, ScaleFamily, Shape
+from muhat.noise.law import IndependentFamily, Law, ScaleFamily, Shape
 from muhat.noise.maximum_norm import DiamondNorm, MaximumNorm
 from muhat.noise.normal import Normal
+from muhat.noise.stairs import Stairs
 
 INDEPENDENT: dict[str, IndependentFamily] = {law.name: law for law in (Normal(), Laplace())}
 """Noise for numbers that are asked for one at a time."""
@@ -19,10 +20,23 @@ LAWS: dict[str, ScaleFamily] = {
 }
 """What can be sampled."""
 
-SHAPES: dict[str, Shape | type[Shape]] = {**LAWS, DiamondNorm.name: DiamondNorm()}
+SHAPES: dict[str, Shape | type[Shape]] = {
+    **LAWS,
+    DiamondNorm.name: DiamondNorm(),
+    Stairs.name: Stairs,
+}
 """All that a release may say of its noise; a class where numbers decide the shape."""
 
 by_name(Shape, SHAPES)
+
+
+def kind_of(name: str) -> NoiseKind:
+    """In what the privacy of a law is counted."""
+    shape = SHAPES[name]
+    law = shape if isinstance(shape, type) else type(shape)
+    assert issubclass(law, Law)
+    assert law.kind is not None
+    return law.kind
 
 
 def independent_law(kind: NoiseKind) -> IndependentFamily:

@@ -15,6 +15,8 @@ from muhat._words import IN_REALS, Parameter, given
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
+from muhat.mechanisms.sums.staircase import geometric_count
+from muhat.noise.kinds import NoiseKind
 from muhat.planning.mechanism import Mechanism
 from muhat.planning.smooth import smooth_mean
 from muhat.planning.sums import NoisySums, best_of
@@ -86,14 +88,12 @@ def bounded_sum(asked: Bounded, terms: Terms) -> NoisySums:
 def noisy_count(terms: Terms) -> NoisySums:
     """The number of records, under adding or removing one."""
     fields: dict[str, Any] = {"domain": None, "p": 2.0, "weights": np.ones(1), "missing": "center"}
+    kinds = kinds_of_noise(terms.privacy, 1)
+    recipes = [count_only(terms.protection, kind) for kind in kinds]
+    least = geometric_count(terms.protection) if NoiseKind.PURE in kinds else None
     return best_of(
         [
-            NoisySums(
-                terms=terms,
-                statistic="count",
-                recipe=count_only(terms.protection, kind),
-                **fields,
-            )
-            for kind in kinds_of_noise(terms.privacy, 1)
+            NoisySums(terms=terms, statistic="count", recipe=recipe, **fields)
+            for recipe in (*recipes, *([] if least is None else [least]))
         ]
     )

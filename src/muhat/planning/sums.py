@@ -40,9 +40,13 @@ if TYPE_CHECKING:
 
 WORDS = {
     **{each.name: each.summary for each in MECHANISMS.values()},
+    "geometric": "stairs, the least noise for one number",
     "joint": "sum and count together, normal or K-norm noise",
     "ratio": "a noisy sum divided by a noisy count",
 }
+
+SQUARES_WORTH = 1.01
+"""Squares that cost less than this are released unasked."""
 
 NUMBERS = (100, 1_000, 10_000, 100_000, 1_000_000)
 """Numbers of records whose errors are shown, where n is secret."""
@@ -309,7 +313,7 @@ class NoisySums(Mechanism):
     def notes(self) -> list[str]:
         """The certificate, the alternatives, and what projecting would gain."""
         lines = [] if self.is_ratio and self.n is None else certificate_lines(self.certificate)
-        lines += alternatives_line(self, self.p)
+        lines += [*alternatives_line(self, self.p), *self._squares_line()]
         if self.projected_error is not None and self.spread is not None:
             plain, _ = self.spread.root_mean_square(2)
             if self.projected_error < 0.95 * plain:
@@ -318,6 +322,18 @@ class NoisySums(Mechanism):
                     f"{self.projected_error:.4g} instead of {plain:.4g}, but no longer unbiased."
                 )
         return lines
+
+    def _squares_line(self) -> list[str]:
+        """What an interval for the population would cost, where this noise has no squares."""
+        sums = [rival for rival in self.rivals if isinstance(rival, NoisySums)]
+        others = [rival for rival in sums if rival.recipe.query.square_rows]
+        if self.recipe.query.square_rows or self.unknowns or not others:
+            return []
+        return [
+            "Squares, for the population's interval, do not ride on this noise: with "
+            f"population=True (--population) it is {others[0].name}, and the error "
+            f"{others[0].expected_error:.4g}."
+        ]
 
     def figure(self, coordinates: Sequence[int | str] | None = None) -> Figure:
         """For two coordinates: what one record can move, the sphere that is commonly used, our
@@ -403,8 +419,16 @@ class NoisySums(Mechanism):
 
 
 def best_of(found: Sequence[NoisySums]) -> NoisySums:
-    """The mechanism with the least error; the others are its rivals."""
-    best, *others = sorted(found, key=lambda each: float(f"{each.error_by_record:.9e}"))
+    """The mechanism with the least error; the others are its rivals.
+
+    Squares beside the sums, and with them an interval for the population, are worth one per cent.
+    """
+
+    def rank(each: NoisySums) -> float:
+        worth = 1 if each.recipe.query.square_rows else SQUARES_WORTH
+        return float(f"{each.error_by_record * worth:.9e}")
+
+    best, *others = sorted(found, key=rank)
     return replace(best, rivals=tuple(others))
 
 

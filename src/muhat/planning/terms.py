@@ -233,4 +233,6 @@ def kinds_of_noise(promise: Privacy, dim: int) -> tuple[NoiseKind, ...]:
         return (NoiseKind.NORMAL,)
     normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
     competes = pure / normal >= LEAST_GAIN**2 and dim <= WIDEST * (pure / normal)
+    # Stairs on one number may be cut at δ.
+    competes |= dim == 1 and promise.point is not None
     return tuple(NoiseKind) if competes else (NoiseKind.NORMAL,)

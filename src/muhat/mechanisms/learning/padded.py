@@ -95,7 +95,7 @@ class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "locat
         body = Body.of(interval, 2.0, sharing.weights, protection.neighbors)
         recipes = [
             each.make(body, 2.0, sharing.weights, protection)
-            for each in competing(sharing.kind, interval)
+            for each in competing(sharing.kind, interval, protection.promise)
         ]
         return min(recipes, key=lambda recipe: _error(self._spread(recipe), sharing.weights))
 

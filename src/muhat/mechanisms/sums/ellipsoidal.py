@@ -37,7 +37,7 @@ GAUSSIAN = SumMechanism(
     "normal noise shaped by the smallest ellipsoid",
     "normal",
     gaussian,
-    lambda domain: True,
+    lambda domain, promise: True,
     beside_columns=True,
     beside_ball=True,
 )
@@ -46,7 +46,7 @@ ELLIPSOID_NORM = SumMechanism(
     "K-norm noise of the smallest ellipsoid",
     "euclidean-norm",
     ellipsoid_norm,
-    lambda domain: True,
+    lambda domain, promise: True,
     beside_ball=True,
 )
 

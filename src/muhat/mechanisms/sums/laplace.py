@@ -48,7 +48,7 @@ LAPLACE = SumMechanism(
     "Laplace noise, the best scale for each column",
     "laplace",
     laplace,
-    lambda domain: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
+    lambda domain, promise: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
     beside_columns=True,
 )
 PLAIN_LAPLACE = SumMechanism(
@@ -56,5 +56,5 @@ PLAIN_LAPLACE = SumMechanism(
     "Laplace noise of one scale",
     "laplace",
     plain_laplace,
-    lambda domain: False,
+    lambda domain, promise: False,
 )

@@ -10,13 +10,17 @@ from muhat.mechanisms.sums.box_norm import BOX_NORM
 from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.ellipsoidal import ELLIPSOID_NORM, GAUSSIAN
 from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
-from muhat.noise.kinds import NoiseKind
+from muhat.mechanisms.sums.staircase import STAIRCASE
+from muhat.noise.kinds import NoiseKind, Strength
+from muhat.privacy import Privacy
 
 MECHANISMS = {
-    each.name: each for each in (GAUSSIAN, LAPLACE, BOX_NORM, ELLIPSOID_NORM, PLAIN_LAPLACE)
+    each.name: each
+    for each in (GAUSSIAN, LAPLACE, STAIRCASE, BOX_NORM, ELLIPSOID_NORM, PLAIN_LAPLACE)
 }
 
 
-def competing(kind: NoiseKind, domain: Domain) -> list[SumMechanism]:
+def competing(kind: NoiseKind, domain: Domain, promise: Privacy | Strength) -> list[SumMechanism]:
     """The mechanisms with noise of a kind that are planned with for a domain."""
-    return [each for each in MECHANISMS.values() if each.kind is kind and each.competes(domain)]
+    every = MECHANISMS.values()
+    return [each for each in every if each.kind is kind and each.competes(domain, promise)]
