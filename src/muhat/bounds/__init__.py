@@ -9,10 +9,20 @@ from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
-from muhat.bounds.unbiased import contact_pairs, unbiased, unbiased_mean, unbiased_sum
+from muhat.bounds.unbiased import (
+    ADD_REMOVE,
+    SUBSTITUTION,
+    contact_pairs,
+    unbiased,
+    unbiased_mean,
+    unbiased_sum,
+)
+from muhat.bounds.volumes import volume_bound
 from muhat.bounds.width import MinimumWidth, minimum_width
 
 __all__ = [
+    "ADD_REMOVE",
+    "SUBSTITUTION",
     "BallBounds",
     "LowerBound",
     "MinimumWidth",
@@ -32,4 +42,5 @@ __all__ = [
     "unbiased",
     "unbiased_mean",
     "unbiased_sum",
+    "volume_bound",
 ]

@@ -143,7 +143,7 @@ def _substitution(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:
     """One of n records replaced: the answers are n times a mean of columns."""
     relation = Neighbors.SUBSTITUTE
     theorem = "B1, every dataset" if privacy.implied_epsilon is None else "B3, every dataset"
-    floor = noise_floor(privacy, most=1)
+    floor = noise_floor(privacy)
     square = -floor.log_square
     noise = _bound(norm, square, "additive", "every", floor.theorem, privacy, relation)
     two = two_sided(privacy)

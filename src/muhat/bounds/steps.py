@@ -38,6 +38,9 @@ LEAST_EPSILON, LARGEST_EPSILON, MOST_STEPS = 1e-3, 500.0, 1 << 15
 """Where a reach is searched for (ε, δ)."""
 
 
+ADDITIVE = "The law of the noise is the same for all datasets; it may be biased."
+
+
 class Floor(NamedTuple):
     """ln of a number below E Z² for a shift of 1, and the theorem that says so."""
 
@@ -45,9 +48,9 @@ class Floor(NamedTuple):
     theorem: str
 
 
-def noise_floor(privacy: Privacy, most: float = math.inf) -> Floor:
-    """What additive noise errs at least; `most` people at once may be replaced, or added."""
-    return max(_floors(privacy, math.inf, most))
+def noise_floor(privacy: Privacy) -> Floor:
+    """What additive noise errs at least."""
+    return max(_floors(privacy, math.inf))
 
 
 def any_floor(privacy: Privacy, copies: float) -> Floor | None:
@@ -55,17 +58,18 @@ def any_floor(privacy: Privacy, copies: float) -> Floor | None:
 
     None where nothing is left of it.
     """
-    return max(_floors(privacy, copies, 1), default=None) if copies >= 1 else None
+    return max(_floors(privacy, copies), default=None) if copies >= 1 else None
 
 
-def _floors(privacy: Privacy, copies: float, most: float) -> list[Floor]:
+def _floors(privacy: Privacy, copies: float) -> list[Floor]:
     epsilon, mu = privacy.implied_epsilon, privacy.implied_mu
     if epsilon is not None:
         return _known([(_pure(epsilon, copies), "B11")])
     pairs = _pairs(-pair(privacy), copies)
     if privacy.point is not None:
         if math.isinf(copies):
-            pairs = -log_group_approx(*privacy.point, most=most)
+            # A law that hides a shift hides k of them, whether there are k records or not.
+            pairs = -log_group_approx(*privacy.point)
         return _known([(_approximate(*privacy.point, copies), "B11, (ε, δ)"), (pairs, "B5")])
     found = [(pairs, f"B5 for {privacy.spoken}")]
     if mu is not None:

@@ -10,7 +10,7 @@ import math
 
 from muhat import _check
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.steps import Floor, any_floor, noise_floor
+from muhat.bounds.steps import ADDITIVE, Floor, any_floor, noise_floor
 from muhat.bounds.unbiased import (
     ADD_REMOVE,
     SUBSTITUTION,
@@ -21,13 +21,13 @@ from muhat.bounds.unbiased import (
     unbiased_mean,
     unbiased_sum,
 )
+from muhat.bounds.volumes import volume_bound
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.privacy import Privacy
 
 _OURS = "docs/proofs/steps.md"
 _ANY = "The mechanism may be biased and may depend on the data."
-ADDITIVE = "The law of the noise is the same for all datasets; it may be biased."
 
 
 def mean_bounds(
@@ -54,11 +54,10 @@ def mean_bounds(
     copies = n // (contact_pairs * contributions)
     places = f"The dataset holds {copies} records at each of {contact_pairs} places of the domain."
     given = (SUBSTITUTION, *about(contributions))
-    people = max(1, n // contributions)
     return (
         *anybody(width, privacy, copies, (*given, _ANY, places)),
         *limited,
-        additive(width, privacy, (*given, ADDITIVE), most=people),
+        additive(width, privacy, (*given, ADDITIVE)),
     )
 
 
@@ -93,11 +92,9 @@ def anybody(
     return (_bound(width, floor, "any", "some", theorem, given, privacy),)
 
 
-def additive(
-    width: float, privacy: Privacy, given: tuple[str, ...], most: float = math.inf
-) -> LowerBound:
-    """What additive noise errs on every dataset, of at least `most` people."""
-    floor = noise_floor(privacy, most)
+def additive(width: float, privacy: Privacy, given: tuple[str, ...]) -> LowerBound:
+    """What additive noise errs on every dataset."""
+    floor = noise_floor(privacy)
     return _bound(width, floor, "additive", "every", floor.theorem, given, privacy)
 
 
@@ -133,5 +130,6 @@ def mean(K: Domain, *, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBou
     n, p = _check.count("n", n), _check.norm_order(p)
     body = smallest_ellipsoid(K, p)
     ours = mean_bounds(body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body))
+    ours += volume_bound(K, 2 / n, SUBSTITUTION, privacy=privacy, p=p)
     theirs = paper_mean(smallest_ellipsoid(K, p, "shifted").floor, n=n, privacy=privacy)
     return (*ours, *theirs)

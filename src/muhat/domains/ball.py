@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +15,7 @@ from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.gauges import Gauge, LpGauge
-from muhat.domains.norms import p_norm, touching
+from muhat.domains.norms import log_ball_volume, p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
     Vector,
@@ -80,6 +81,9 @@ class Ball(Domain, keys=("radius", "center")):
 
     def inner_axes(self) -> Vector:
         return np.asarray(self.half_widths * (1 - 1e-15))
+
+    def log_half_volume(self) -> float:
+        return log_ball_volume(self.dim, 2) + self.dim * (math.log(self.radius) - 1e-14)
 
     def image_root(self, transform: Matrix) -> Matrix:
         return transform * self.radius

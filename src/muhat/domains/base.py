@@ -191,6 +191,10 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         """The half-axes of an ellipsoid inside K, rounded down; None if none is at hand."""
         return None
 
+    def log_half_volume(self) -> float | None:
+        """ln of the volume of (K − K)/2 for a convex K, rounded down; None if it is not at hand."""
+        return None
+
     def image_root(self, transform: Matrix) -> Matrix | None:
         """T·F where K − c = F·(unit ball), of shape (rows, d); None if K is no ellipsoid."""
         return None

@@ -120,6 +120,9 @@ class Box(Domain, keys=("bounds",)):
     def inner_axes(self) -> Vector:
         return self.half_widths
 
+    def log_half_volume(self) -> float:
+        return float(np.sum(np.log(self.half_widths) - 1e-13)) + self.dim * math.log(2)
+
     def exact_gauge(self) -> Gauge:
         return BlockGauge(tuple(LpGauge(1, (width,)) for width in self.half_widths.tolist()))
 

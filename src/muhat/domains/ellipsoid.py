@@ -15,7 +15,7 @@ from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block, scaled_block
 from muhat.domains.gauges import EllipsoidGauge, Gauge, LpGauge
-from muhat.domains.norms import p_norm, singular_values_down, touching
+from muhat.domains.norms import log_ball_volume, p_norm, singular_values_down, touching
 from muhat.domains.vectors import (
     Matrix,
     Vector,
@@ -173,6 +173,12 @@ class Ellipsoid(Domain):
         if self.is_diagonal:
             return np.asarray(self.half_widths * (1 - 1e-15))
         return singular_values_down(self.factor)
+
+    def log_half_volume(self) -> float | None:
+        axes = self.inner_axes()
+        if axes is None or not (axes > 0).all():
+            return None
+        return log_ball_volume(self.dim, 2) + float(np.sum(np.log(axes) - 1e-14))
 
     def image_root(self, transform: Matrix) -> Matrix:
         return transform * self.half_widths if self.is_diagonal else transform @ self.factor

@@ -14,7 +14,7 @@ from muhat._arrays import LARGEST_ARRAY, signs, vector
 from muhat._plain import Key
 from muhat.domains.base import Domain
 from muhat.domains.gauges import Gauge, LpGauge
-from muhat.domains.norms import ball_order, dual_order, p_norm, touching
+from muhat.domains.norms import ball_order, dual_order, log_ball_volume, p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
     Vector,
@@ -109,6 +109,10 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
         # ‖z‖_p ≤ max(d^{1/p − 1/2}, 1)·‖z‖₂
         shrink = self.dim ** min(0.5 - (1 / self.p if self.p < math.inf else 0.0), 0.0)
         return np.asarray(self.half_widths * (shrink * (1 - 1e-14)))
+
+    def log_half_volume(self) -> float:
+        sides = float(np.sum(np.log(self.half_widths) - 1e-14))
+        return log_ball_volume(self.dim, self.p) + sides
 
     def exact_gauge(self) -> Gauge:
         return LpGauge(self.p, tuple(self.half_widths.tolist()))

@@ -56,6 +56,16 @@ def p_norm(values: Array, p: float) -> Array:
     return np.asarray(largest * (relative**p).sum(axis=-1) ** (1 / p))
 
 
+def log_ball_volume(dim: int, p: float) -> float:
+    """ln of the volume of {x : ‖x‖_p ≤ 1}: (2Γ(1 + 1/p))^d/Γ(1 + d/p).
+
+    >>> round(math.exp(log_ball_volume(3, 2)) / math.pi, 12)  # 4/3
+    1.333333333333
+    """
+    inverse = 0.0 if math.isinf(p) else 1 / p
+    return dim * (math.log(2) + math.lgamma(1 + inverse)) - math.lgamma(1 + dim * inverse)
+
+
 def singular_values_down(factor: Array) -> Array | None:
     """The singular values from below: floats err by a small multiple of the largest.
 

@@ -49,6 +49,11 @@ class Product(Domain):
     def is_symmetric(self) -> bool:
         return all(part.is_symmetric for part in self.parts)
 
+    def log_half_volume(self) -> float | None:
+        parts = [part.log_half_volume() for part in self.parts]
+        known = [part for part in parts if part is not None]
+        return math.fsum(known) if len(known) == len(parts) else None
+
     @property
     def lifts(self) -> bool:
         return any(part.lifts for part in self.parts)

@@ -105,6 +105,9 @@ class Translate(Domain):
     def inner_axes(self) -> Vector | None:
         return self.inner.inner_axes()
 
+    def log_half_volume(self) -> float | None:
+        return self.inner.log_half_volume()
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if offset is not None:
             return super().clips(offset)

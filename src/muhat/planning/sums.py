@@ -231,7 +231,10 @@ class NoisySums(Mechanism):
             return bounds.sum_bounds(1.0, privacy=privacy, contributions=contributions)
         if self.n is None:
             body = smallest_ellipsoid(self.domain, self.p, "symmetric", weights=self.weights)
-            return bounds.sum_bounds(body.floor, privacy=privacy, contributions=contributions)
+            found = bounds.sum_bounds(body.floor, privacy=privacy, contributions=contributions)
+            return found + (
+                self._by_volume(1.0, bounds.ADD_REMOVE) if self.domain.is_centered else ()
+            )
         body = smallest_ellipsoid(self.domain, self.p, weights=self.weights)
         scale = 1 if self.statistic == "mean" else self.n
         found = bounds.mean_bounds(
@@ -244,8 +247,21 @@ class NoisySums(Mechanism):
         radius = self.domain.euclidean_radius
         if radius is not None and self._is_plain:
             found = bounds.any_mean(self.n, self.dim, radius * scale, privacy) + found
+        found += self._by_volume(2 * scale / self.n, bounds.SUBSTITUTION)
         # A noisy sum divided by a noisy count is not additive noise.
         return tuple(each for each in found if not (self.is_ratio and each.is_of_noise))
+
+    def _by_volume(self, size: float, given: str) -> tuple[bounds.LowerBound, ...]:
+        assert self.domain is not None
+        return bounds.volume_bound(
+            self.domain,
+            size,
+            given,
+            privacy=self.privacy,
+            p=self.p,
+            weights=self.weights,
+            contributions=self.contributions,
+        )
 
     @property
     def _is_plain(self) -> bool:
