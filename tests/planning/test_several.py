@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.protection import Protection
 from muhat.planning.moments import CellMoments, free_count
 from muhat.privacy import Neighbors, adding_up
+from muhat.release.tables import csv_lines
 
 PEOPLE = mh.Schema(
     {
@@ -76,6 +78,9 @@ def test_every_statistic_of_a_set_comes_out_under_every_promise(
         assert asked.name in plan.describe()
     again = mh.Release.from_json(release.to_json())
     assert repr(again) == text
+    assert again.shares == release.shares == plan.spent
+    report = release.report()
+    assert all(str(each) in report for each in release.shares)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
@@ -85,6 +90,11 @@ def test_shares_are_exact_and_no_more_than_the_whole(promise: Any) -> None:
     (moments,) = [p.mechanism for p in plan.parts if isinstance(p.mechanism, CellMoments)]
     assert sum(moments.block_shares) <= 1
     assert all(isinstance(share, Fraction) for share in moments.block_shares)
+    spent = [each.share for each in plan.spent]
+    assert 1 - Fraction(len(spent), 10**8) < sum(spent) <= 1
+    release = plan.release(table())
+    with pytest.raises(mh.InvalidInput, match="more than the whole"):
+        replace(release, shares=release.shares * 2)
     kind = NoiseKind.named_by(promise)
     shared = adding_up(promise, pure=kind is NoiseKind.PURE)
     assert Strength.of(shared, kind).keeps(promise)
@@ -130,6 +140,42 @@ def test_a_missing_value_counts_for_no_statistic_of_its_column() -> None:
     assert release["mean age by sex"].too_few.tolist() == [True, False]
     assert not release["mean salary by sex"].too_few.any()
     assert "too few" in repr(release)
+
+
+@pytest.mark.parametrize("complete", [[], ["region"], ["region", "sex"]])
+def test_only_columns_that_may_hold_other_values_leave_records_in_no_group(
+    complete: list[str],
+) -> None:
+    schema = mh.Schema(
+        {"salary": (0, 200_000), "region": ["north", "south", "east"], "sex": ["f", "m"]},
+        complete=complete,
+    )
+    asked = [mh.Mean("salary", by=["region", "sex"])]
+    release = mh.plan(asked, schema=schema, privacy=mh.ZCDP(1.0), n=None).release(table())
+    said = repr(release)
+    assert repr(mh.Release.from_json(release.to_json())) == said
+    some = " or ".join(name for name in ("region", "sex") if name not in complete)
+    assert (f"A record whose {some} is missing or not declared is in no group." in said) == (
+        "in no group" in said
+    )
+    assert ("in no group" in said) == bool(some)
+    for name in complete:
+        assert f"Every {name} is one of those listed, as was declared" in said
+
+
+def test_a_group_of_too_few_says_from_how_many_on_there_is_a_value() -> None:
+    data = {"salary": [1.0] * 400, "region": ["north"] * 400}
+    asked = [mh.Mean("salary", by="region"), mh.Quantile("salary", q=0.5, by="region")]
+    schema = mh.Schema({"salary": (0, 2), "region": ["north", "south"]})
+    release = mh.plan(asked, schema=schema, privacy=mh.ZCDP(0.1), n=None).release(data)
+    mean, median = (release[each.name] for each in asked)
+    least = math.ceil(5 * mean.recorded_error[0])
+    assert f"Too few: fewer than {least:,} records by their noisy number" in repr(mean)
+    least = math.ceil(max(5 * median.recorded_error[0, 0], median.rank_error().max() + 1))
+    assert f"Too few: fewer than {least:,} values by their noisy number" in repr(median)
+    written = [str(cell) for line in csv_lines(release.table()) for cell in line]
+    assert "" in written
+    assert {"nan", "None", "inf"}.isdisjoint(written)
 
 
 def test_planning_together_has_less_error_than_apart() -> None:

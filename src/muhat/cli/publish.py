@@ -113,16 +113,15 @@ def _write(release: Release, asked: Specification, folder: Path) -> None:
     """The tables as CSV and Parquet, the release as JSON, the specification, the report."""
     import pyarrow.parquet as pq
 
+    from muhat.release.tables import csv_lines
+
     parts = list(release) if len(release.answers) > 1 else [(asked.statistics[0].name, release)]
     (folder / "tables").mkdir()
     seen: set[str] = set()
     for name, part in parts:
-        table = part.table()
         base = folder / "tables" / _file_name(name, seen)
         with base.with_suffix(".csv").open("x", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table)
-            writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+            csv.writer(file).writerows(csv_lines(part.table()))
         pq.write_table(part.to_arrow(), base.with_suffix(".parquet"))
     (folder / "release.json").write_text(release.to_json() + "\n", encoding="utf-8")
     (folder / "specification.toml").write_text(asked.text, encoding="utf-8")

@@ -232,12 +232,12 @@ def asked(
 
 def write_table(release: Release, target: Path) -> None:
     """All answers as CSV, a line an answer."""
+    from muhat.release.tables import csv_lines
+
     table = release.table()
     try:
         with target.open("x", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table)
-            writer.writerows(zip(*(column.tolist() for column in table.values()), strict=True))
+            csv.writer(file).writerows(csv_lines(table))
     except OSError:
         raise InvalidInput(f"{target} cannot be written.") from None
     click.echo(f"{len(release.value):,} answers written to {printable(str(target))}.", err=True)

@@ -36,6 +36,7 @@ from muhat.privacy import Privacy, adding_up
 from muhat.release.answer import Answer
 from muhat.release.display import significant
 from muhat.release.no_groups import NoGroups
+from muhat.release.spent import Spent
 from muhat.statistics.asked import Asked, Queries
 from muhat.statistics.declared import LEARN, Labels
 from muhat.statistics.schema import Schema
@@ -130,11 +131,7 @@ class LearntFirst(Mechanism):
     @property
     def share(self) -> float:
         """What the statistics have of the whole."""
-        parts = [1 - SELECTION_SHARE] * bool(self.learnt) + [1 - ROWS_SHARE] * self.learns_rows
-        whole = Fraction(1)
-        for part in parts:
-            whole *= part
-        return float(whole)
+        return float(self.spent()[-1].share)
 
     @cached_property
     def search(self) -> NoisySearch | None:
@@ -221,6 +218,17 @@ class LearntFirst(Mechanism):
                 )
             )
         return tuple(found)
+
+    def spent(self) -> tuple[Spent, ...]:
+        """What is learnt, and the statistics, whose own shares what is learnt decides."""
+        left, found = Fraction(1), []
+        if self.learnt:
+            found.append(Spent(f"groups of {', '.join(self.learnt)}", SELECTION_SHARE))
+            left -= SELECTION_SHARE
+        if self.learns_rows:
+            found.append(Spent("rows of a person", left * ROWS_SHARE))
+            left *= 1 - ROWS_SHARE
+        return (*found, Spent("all statistics", left))
 
     def errors(self) -> list[tuple[str, float | None]]:
         """The standard error of every statistic; None where what is learnt decides."""

@@ -19,6 +19,7 @@ from muhat.noise.student import StudentSpread
 from muhat.planning.planned import PlannedStatistic
 from muhat.planning.terms import Terms, UnderTerms
 from muhat.release.certificate import Certificate
+from muhat.release.spent import Spent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,6 +145,10 @@ class Mechanism(UnderTerms, ABC):
 
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """What is known beforehand of each of the statistics of a set; none if it is for one."""
+        return ()
+
+    def spent(self) -> tuple[Spent, ...]:
+        """Noise for several statistics, and what each takes of its promise; none if it is one."""
         return ()
 
     def planned_as(self, name: str) -> PlannedStatistic:

@@ -37,6 +37,7 @@ from muhat.privacy import Neighbors
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines
 from muhat.release.moments import NoisyMoments, NoisySum, NoisyTable
+from muhat.release.spent import Spent
 from muhat.release.statistic_answer import StatisticAnswer
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class CellMoments(Mechanism):
 
     def _names(self, block: MomentBlock) -> list[set[str]]:
         """The columns of every table."""
-        return [{str(self.categories[axis].name) for axis in axes} for axes in block.groupings]
+        return [set(self._grouped_by(axes)) for axes in block.groupings]
 
     @property
     def name(self) -> str:
@@ -178,6 +179,27 @@ class CellMoments(Mechanism):
             error=self._error(reading),
             of_group=reading.asked.target_needs_size,
         )
+
+    def spent(self) -> tuple[Spent, ...]:
+        """The noise of every block."""
+        both = zip(self.blocks, self.block_shares, strict=True)
+        return tuple(Spent(self._noise(block), share) for block, share in both)
+
+    def _noise(self, block: MomentBlock) -> str:
+        """What a block has noise on, in words."""
+        term, recorded = block.family.term, block.family.recorded
+        said = ["numbers of records"] * (not term or block.counts is not None)
+        if term:
+            said.append(f"{'products' if len(term) > 1 else 'sums'} of {' and '.join(term)}")
+        elif recorded:
+            said[0] += f" with {' and '.join(recorded)}"
+        each = "" if self.people is None or self.people.per == "row" else " per unit"
+        by = [" and ".join(map(str, names)) for names in map(self._grouped_by, block.groupings)]
+        grouped = ", ".join(f"by {names}" if names else "in all" for names in by)
+        return f"{' and '.join(said)}{each} {grouped}"
+
+    def _grouped_by(self, axes: Axes) -> list[str]:
+        return [str(self.categories[axis].name) for axis in axes]
 
     def _error(self, reading: Reading) -> float | None:
         """The standard error of a statistic; of one that is divided by a size, times that size."""
@@ -390,6 +412,7 @@ class CellMoments(Mechanism):
             moments=moments.picked(self.in_order(asked.by, axes)),
             missing="drop" if reading.recorded else "none",
             rows_in_group=rows_in_group(self.terms, self.people, asked.by),
+            complete_by=tuple(str(one.name) for one in groups if one.keeps_every_record),
             **self.basis(),
         )
 

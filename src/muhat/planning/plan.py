@@ -27,6 +27,7 @@ from muhat.planning.terms import Terms, UnderTerms
 from muhat.privacy import Privacy
 from muhat.release.certificate import Certificate
 from muhat.release.release import Release
+from muhat.release.spent import Spent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,6 +168,17 @@ class Plan(UnderTerms):
         Statistics that are read off the same noisy numbers share those.
         """
         return {each.name: each.share for each in self.statistics} or self._step_shares
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """Every noise of a set, and its exact share of the promise: they add up to 1 at most."""
+        if not self.statistics:
+            return ()
+        return tuple(
+            replace(each, share=part.share * each.share)
+            for part in self.parts
+            for each in part.mechanism.spent() or (Spent(part.name, Fraction(1)),)
+        )
 
     def __getitem__(self, name: str) -> Mechanism | PlannedStatistic:
         named: dict[str, Mechanism | PlannedStatistic] = {}

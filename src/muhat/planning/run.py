@@ -56,6 +56,7 @@ def run(asked: Runnable[Any], data: Any, columns: Columns, ledger: LedgerLike) -
         plan_digest=plan.digest,
         ledger_head=head,
         unit=plan.terms.unit,
+        shares=plan.spent,
     )
 
 

@@ -26,11 +26,6 @@ Label = str | int | float | bool
 
 TOO_FEW = "too few"
 
-TOO_FEW_NOTE = (
-    "Too few: the noisy number of values is less than five of its standard errors, or no more than "
-    "the rank error, so that no quantile is printed."
-)
-
 COLUMNS = (
     *("column", "quantile", "value", "rank_error"),
     *("lower", "upper", "recorded", "recorded_error"),
@@ -122,10 +117,13 @@ class GroupQuantileAnswer(Answer):
         Their noisy number is less than five of its standard errors, or no more than the rank error
         at 95 %.
         """
-        ranks = self.answers[0].rank_error().reshape(len(self.fractions), -1)[0]
-        return np.asarray(
-            (self.recorded < FEWEST_DEVIATIONS * self.recorded_error) | (self.recorded <= ranks)
-        )
+        return np.asarray(self.recorded < self._fewest)
+
+    @property
+    def _fewest(self) -> Floats:
+        """From which noisy number of values on a group has a quantile, of shape (d,)."""
+        ranks = self.answers[0].rank_error().reshape(len(self.fractions), -1).max(axis=0)
+        return np.asarray(np.maximum(FEWEST_DEVIATIONS * self.recorded_error[0], ranks + 1))
 
     @property
     def value(self) -> Floats:
@@ -239,8 +237,17 @@ class GroupQuantileAnswer(Answer):
 
     def notes(self) -> list[str]:
         """What became of missing values, and what the errors mean."""
-        few = [TOO_FEW_NOTE] * bool(self.too_few.any())
+        few = [self._too_few()] * bool(self.too_few.any())
         return [*self.answers[0].rules(), *few, *self.answers[0].meaning()]
+
+    def _too_few(self) -> str:
+        """From how many values on there is a quantile, and why."""
+        least = " or ".join(f"{math.ceil(each):,}" for each in sorted(set(self._fewest)))
+        return (
+            f"Too few: fewer than {least} values by their noisy number, which is five of its "
+            "standard errors, or more than the rank error. Nothing is printed then, since an empty "
+            "group could look so."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data, ready for JSON; what all groups share is written once."""

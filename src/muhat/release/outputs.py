@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from muhat.privacy import Neighbors, Privacy
 from muhat.release.answer import Answer
 from muhat.release.panels import panels_of
+from muhat.release.spent import Spent
 from muhat.release.tables import arrow_table, combined, pandas_frame, polars_frame
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Outputs:
     ledger_head: dict[str, Any] | None
     unit: str | None
     names: tuple[str, ...]
+    shares: tuple[Spent, ...]
 
     def named(self) -> list[tuple[str, Answer]]:
         """Every part with its name; the only one may have no other name than what it is."""

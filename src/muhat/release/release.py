@@ -22,6 +22,7 @@ from muhat.release.answer import Answer, read_json
 from muhat.release.certificate import Certificate
 from muhat.release.display import caution_lines, page, table
 from muhat.release.outputs import Outputs
+from muhat.release.spent import Spent
 
 MANY = "muhat.releases/1"
 """The schema of several answers for one promise."""
@@ -64,8 +65,8 @@ class Release(Outputs):
     One part is the ordinary case: what its answer has, the release has. With several parts
     `release["mean of age"]` is the release of that part, by its name; the means of groups are
     `release["north"]` in the same way. `unit` is the column that says whose rows are protected
-    together, if there is one. Nothing in a release depends on the data except through noisy
-    numbers.
+    together, if there is one, and `shares` are what each noise of a set took of the promise.
+    Nothing in a release depends on the data except through noisy numbers.
     """
 
     answers: tuple[Answer, ...]
@@ -75,6 +76,7 @@ class Release(Outputs):
     ledger_head: dict[str, Any] | None = None
     unit: str | None = None
     names: tuple[str, ...] = ()
+    shares: tuple[Spent, ...] = ()
 
     # Of every answer.
     statistic = Delegated[str]("What was asked: a mean, a quantile, …")
@@ -144,6 +146,8 @@ class Release(Outputs):
             raise InvalidInput("a release has answers, and if there are several a name for each.")
         if len({(answer.n, answer.contributions) for answer in self.answers}) > 1:
             raise InvalidInput("the answers of a release are about the same records.")
+        if sum(each.share for each in self.shares) > 1:
+            raise InvalidInput("the shares of a release are more than the whole promise.")
 
     @property
     def cost(self) -> Privacy:
@@ -230,6 +234,7 @@ class Release(Outputs):
             "plan_digest": self.plan_digest,
             "ledger_head": self.ledger_head,
             **({} if self.unit is None else {"unit": self.unit}),
+            **({"shares": [each.to_dict() for each in self.shares]} if self.shares else {}),
         }
         if len(self.answers) == 1:
             return self.answers[0].written(account)
@@ -264,6 +269,7 @@ class Release(Outputs):
             ledger_head=account["ledger_head"],
             unit=account.get("unit"),
             names=tuple(str(each["name"]) for each in answers) if several else (),
+            shares=tuple(map(Spent.from_dict, account.get("shares", ()))),
         )
 
     def __float__(self) -> float:

@@ -71,6 +71,7 @@ class StatisticAnswer(Answer):
     columns in `by`, the last one fastest; without `by` there is one. Arrays have an entry a group,
     or a row of them where a statistic has several numbers (pairs of columns, coefficients).
     `rows_in_group` is the most records of a person in one group; None: all that a person has.
+    `complete_by` are the columns of the groups that every record has a group of.
     """
 
     kind: str
@@ -81,6 +82,7 @@ class StatisticAnswer(Answer):
     labels: tuple[tuple[Label, ...], ...] = ()
     missing: str | None = "drop"
     rows_in_group: int | None = None
+    complete_by: tuple[str, ...] = ()
 
     schema: ClassVar[str] = "muhat.statistic/1"
 
@@ -92,7 +94,7 @@ class StatisticAnswer(Answer):
             raise InvalidInput(f"a {self.kind} is not of {number} columns.")
         if self.rows_in_group is not None:
             _check.count("rows_in_group", self.rows_in_group)
-        texts = (self.name, *self.columns, *self.by)
+        texts = (self.name, *self.columns, *self.by, *self.complete_by)
         if not all(isinstance(text, str) for text in texts) or len(self.by) != len(self.labels):
             raise InvalidInput("a statistic names its columns, and the labels of its groups.")
         if not all(isinstance(label, str | int | float) for of in self.labels for label in of):
@@ -144,13 +146,19 @@ class StatisticAnswer(Answer):
         return np.full(self.moments.groups, self.moments.error_of(COUNT))
 
     @property
+    def fewest(self) -> float | None:
+        """From how many noisy records on a group has a value; None if whatever their number."""
+        needed = KINDS[self.kind].fewest
+        if needed is None:
+            return None
+        return max(FEWEST_DEVIATIONS * self.moments.error_of(COUNT), needed + len(self.columns))
+
+    @property
     def too_few(self) -> NDArray[np.bool_]:
         """Where a group may have no records, or has too few for this statistic: shape (groups,)."""
-        fewest = KINDS[self.kind].fewest
-        if fewest is None:
+        if self.fewest is None:
             return np.zeros(self.moments.groups, bool)
-        least = np.maximum(FEWEST_DEVIATIONS * self.recorded_error, fewest + len(self.columns))
-        few = np.asarray(self.recorded < least)
+        few = np.asarray(self.recorded < self.fewest)
         if self.kind == "weighted mean":
             weights = self.lines[0].quotient
             few |= weights.bottom < FEWEST_DEVIATIONS * self.moments.error(weights.bottom_slopes)
@@ -249,7 +257,7 @@ class StatisticAnswer(Answer):
         return {
             **named,
             "value": self.value.ravel(),
-            "standard_error": self.standard_error.ravel(),
+            "standard_error": np.where(few, np.nan, self.standard_error.ravel()),
             **{name: np.where(few, np.nan, end.ravel()) for name, end in ends.items()},
             "recorded": np.repeat(self.recorded, numbers),
             "recorded_error": np.repeat(self.recorded_error, numbers),
@@ -307,6 +315,7 @@ class StatisticAnswer(Answer):
             **self._common(),
             "missing": self.missing,
             "rows_in_group": self.rows_in_group,
+            "complete_by": list(self.complete_by),
             "moments": self.moments.to_dict(),
         }
 
@@ -326,6 +335,7 @@ class StatisticAnswer(Answer):
             labels=tuple(tuple(labels) for labels in fields["labels"]),
             missing=fields["missing"],
             rows_in_group=fields.get("rows_in_group"),
+            complete_by=tuple(fields.get("complete_by", ())),
             moments=NoisyMoments.from_dict(fields["moments"]),
             **read_common(fields),
         )

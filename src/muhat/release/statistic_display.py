@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 
 TOO_FEW = "too few"
 
-TOO_FEW_NOTE = (
-    "Too few: the noisy number of records is less than five of its standard errors, or than the "
-    "statistic needs, so that nothing is printed."
-)
-
 RESTS = {
     "variance": "The second allows for the largest fourth moment that the bounds leave room for.",
     "covariance": "The second allows for the largest products that the bounds leave room for.",
@@ -72,10 +67,13 @@ def statistic_notes(answer: StatisticAnswer) -> list[str]:
     """What the intervals are about and rest on, and what is not printed."""
     kind, several = answer.kind, len(answer.columns) > 1
     lines = []
-    if answer.by:
-        lines.append(
-            f"A record whose {' or '.join(answer.by)} is missing or not declared is in no group."
-        )
+    if some := [name for name in answer.by if name not in answer.complete_by]:
+        named = " or ".join(some)
+        lines.append(f"A record whose {named} is missing or not declared is in no group.")
+    lines += [
+        f"Every {name} is one of those listed, as was declared; else it is the first."
+        for name in answer.complete_by
+    ]
     if answer.missing == "drop" and answer.columns:
         lacking = "any of its columns" if several else f"its {answer.columns[0]}"
         lines.append(f"A record that lacks {lacking} is left out.")
@@ -94,8 +92,20 @@ def statistic_notes(answer: StatisticAnswer) -> list[str]:
     elif kind != "count":
         lines.append(f"No interval for a population: {answer.why_no_population}.")
     if answer.too_few.any():
-        lines.append(TOO_FEW_NOTE)
+        lines.append(_too_few(answer))
     return [*lines, *_special(answer)]
+
+
+def _too_few(answer: StatisticAnswer) -> str:
+    """From how many records on there is a value, and why."""
+    assert answer.fewest is not None
+    line = f"Too few: fewer than {math.ceil(answer.fewest):,} records"
+    if not answer.recorded_error.any():
+        return f"{line}, which the statistic needs."
+    return (
+        f"{line} by their noisy number, which is five of its standard errors. Nothing is printed "
+        "then, since an empty group could look so."
+    )
 
 
 def _special(answer: StatisticAnswer) -> list[str]:

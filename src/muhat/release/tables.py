@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,6 +76,17 @@ def _stacked(name: str, parts: Sequence[Columns], sizes: Sequence[int]) -> NDArr
         for columns, size in zip(parts, sizes, strict=True)
     ]
     return np.concatenate(pieces)
+
+
+def csv_lines(columns: Columns) -> Iterator[list[Any]]:
+    """The lines of a CSV file, the names first; what is not known is an empty cell.
+
+    >>> list(csv_lines({"region": np.array(["north", None]), "value": np.array([1.5, np.nan])}))
+    [['region', 'value'], ['north', 1.5], ['', '']]
+    """
+    yield list(columns)
+    for line in zip(*(column.tolist() for column in columns.values()), strict=True):
+        yield ["" if cell is None or cell != cell else cell for cell in line]
 
 
 def arrow_table(columns: Columns) -> Any:
