@@ -27,7 +27,7 @@ from benchmarks import scale_constants as constants
 from benchmarks.scale_cells import Job, Kept, Seen
 from benchmarks.scale_tables import Shape, write
 from benchmarks.scale_written import write_pages
-from muhat.data.kernel import Accumulator
+from muhat.data.engine import Accumulator
 from muhat.data.states import packed
 from muhat.domains.lattice import BallLattice
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import muhat as mh
 from muhat.data import exact_sums, open_source
 from muhat.data.base import paced
-from muhat.data.kernel import Accumulator
+from muhat.data.engine import Accumulator
 from muhat.data.states import joined, packed, unpacked
 from muhat.domains.lattice import Lattice
 

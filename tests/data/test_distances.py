@@ -16,7 +16,7 @@ from muhat.data.distances import (
     distance_counts,
     excess_sums,
 )
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.lattice import BallLattice, Lattice
 from muhat.records.columns import Batch, Floats, Integers
 

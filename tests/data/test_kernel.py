@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from muhat._integers import round_half_even
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains.lattice import (
     BallLattice,
     BoxLattice,

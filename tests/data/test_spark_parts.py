@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from muhat.data import exact_sums, open_source
-from muhat.data.kernel import Accumulator
+from muhat.data.engine import Accumulator
 from muhat.data.spark import _field, fields_of, is_spark, quoted, spark_data
 from muhat.data.spark_plan import reason_in
 from muhat.data.spark_rows import Numbered

@@ -10,7 +10,7 @@ import pytest
 
 from muhat.data import exact_sums, open_source
 from muhat.data.base import paced
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.box_kernel import SQUARE_ERROR, SQUARE_UNIT
 from muhat.domains.lattice import BallLattice, SquaredBallLattice
 from muhat.records.columns import Batch, Floats

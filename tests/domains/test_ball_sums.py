@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.ball_sums import BallSums
 from muhat.domains.lattice import BallLattice, BoxLattice, Lattice, LpGauge
 from muhat.records.columns import Batch

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains.choices import ChoicesLattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.mechanisms.sums.body import Body

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains import LpBall, SchattenBall
 from muhat.domains.lattice import BallLattice, LpGauge, SchattenGauge
 from muhat.domains.norms import p_norm

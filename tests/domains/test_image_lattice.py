@@ -7,7 +7,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.lattice import BallLattice, ImageLattice, LiftClip
 from muhat.mechanisms.sums.body import Body
 from muhat.records.columns import Batch, Floats

@@ -11,7 +11,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.lattice import MomentLattice
 from muhat.records.columns import Batch
 from muhat.records.norms import in_unit_ball

@@ -11,7 +11,7 @@ import pytest
 
 from muhat.data import exact_sums, open_source
 from muhat.data.base import paced
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains import Points
 from muhat.domains.lattice import PointsLattice
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers

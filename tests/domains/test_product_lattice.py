@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from muhat.data import exact_sums, open_source
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.lattice import (
     BallLattice,
     BoxLattice,

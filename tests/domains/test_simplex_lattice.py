@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains import Simplex
 from muhat.domains.lattice import SimplexLattice
 from muhat.records.columns import Batch, Decimals, Floats, Integers

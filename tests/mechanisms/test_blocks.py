@@ -15,7 +15,7 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.mechanisms.sums.block_query import BlockQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.kinds import NoiseKind, Strength

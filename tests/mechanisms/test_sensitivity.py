@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.lattice import SimplexLattice
 from muhat.mechanisms.sums.block_query import BlockQuery
 from muhat.mechanisms.sums.body import Body

@@ -21,8 +21,7 @@ from standalone import Cluster, kill
 
 import muhat as mh
 from muhat.data import exact_sums, open_source, spark_quiet
-from muhat.data.engine import read_once
-from muhat.data.kernel import Accumulator
+from muhat.data.engine import Accumulator, read_once
 from muhat.data.spark import spark_data
 from muhat.demo.cluster import environment
 from muhat.domains.lattice import BoxLattice

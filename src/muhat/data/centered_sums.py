@@ -13,8 +13,7 @@ import numpy as np
 from muhat.data.base import Source
 from muhat.data.bin_counts import values_of
 from muhat.data.distances import bounded
-from muhat.data.engine import read_once
-from muhat.data.kernel import Accumulator
+from muhat.data.engine import Accumulator, read_once
 from muhat.data.states import Numbers, joined
 from muhat.domains.lattice import BoxLattice
 from muhat.records.columns import Batch, Floats

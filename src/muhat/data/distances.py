@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Source
-from muhat.data.engine import Sums, read_once
-from muhat.data.kernel import Accumulator, record_integers
+from muhat.data.engine import Accumulator, Sums, read_once, record_integers
 from muhat.data.states import Numbers, joined
 from muhat.domains.integers import Lattice, TiledSums
 from muhat.records.columns import Batch, FloatArray, Floats

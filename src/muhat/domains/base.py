@@ -18,9 +18,8 @@ from muhat.domains.hull import nearest_to_corners
 from muhat.domains.integers import Clip, TableLattice
 from muhat.domains.vectors import Matrix, Vector
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
-from muhat.ellipsoids.combined import around_points
+from muhat.ellipsoids.combined import around_both_sides, around_points
 from muhat.ellipsoids.floors import second_moment
-from muhat.ellipsoids.two_sided import around_both_sides
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 

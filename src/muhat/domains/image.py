@@ -11,10 +11,15 @@ from muhat._arrays import LARGEST_ARRAY, matrix, vector
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.norms import p_norm, singular_values_down
 from muhat.domains.vectors import Matrix, Vector, check_scale
-from muhat.ellipsoids.combined import around_image, around_points, image_lengths
+from muhat.ellipsoids.combined import (
+    MOST_CORNERS,
+    around_image,
+    around_opposite_points,
+    around_points,
+    image_lengths,
+)
 from muhat.ellipsoids.floors import dual_floor, sampled_floor
 from muhat.ellipsoids.result import SmallestEllipsoid
-from muhat.ellipsoids.two_sided import MOST_CORNERS, around_opposite_points
 from muhat.errors import InvalidInput
 
 

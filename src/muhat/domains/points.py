@@ -13,9 +13,8 @@ from muhat.domains.integers import Clip
 from muhat.domains.norms import p_norm
 from muhat.domains.points_lattice import PointsLattice, nearest_codes
 from muhat.domains.vectors import Matrix, Vector, check_scale, pulled_in, records
-from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.combined import SIZE, around_opposite_points
 from muhat.ellipsoids.result import SmallestEllipsoid
-from muhat.ellipsoids.two_sided import around_opposite_points
 
 CHUNK = 1 << 20
 """Distances computed at a time."""

@@ -12,8 +12,8 @@ from muhat.domains.base import Domain, Preimage
 from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip, TableLattice
 from muhat.domains.vectors import Matrix, Vector, rows, short
+from muhat.ellipsoids.combined import MOST_CORNERS, around_opposite_points
 from muhat.ellipsoids.result import SmallestEllipsoid
-from muhat.ellipsoids.two_sided import MOST_CORNERS, around_opposite_points
 from muhat.privacy import Neighbors
 
 

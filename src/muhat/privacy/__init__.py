@@ -13,9 +13,8 @@ from muhat.privacy.renyi import RDP
 # isort: on
 
 from muhat.privacy.composition import Filter, adding_up, compose
-from muhat.privacy.conversions import gaussian_mu_squared, pure_within
+from muhat.privacy.conversions import for_groups, gaussian_mu_squared, pure_within
 from muhat.privacy.gaussian_curve import gaussian_delta, gaussian_epsilon, gaussian_mu
-from muhat.privacy.groups import for_groups
 from muhat.privacy.neighbors import Neighbors
 from muhat.privacy.promise import KINDS, Privacy, from_dict, to_dict
 from muhat.privacy.registry import charged_in, check_promise, currency_kind, flags, from_flags

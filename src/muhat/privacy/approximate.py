@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.privacy.conversions import pure_delta
+from muhat.privacy.conversions import group_delta, pure_delta
 from muhat.privacy.gaussian_curve import gaussian_epsilon, gaussian_mu
-from muhat.privacy.groups import group_delta
 from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import LEAST_FLOAT, as_typed, float_at_least, ten_digits_at_least
 

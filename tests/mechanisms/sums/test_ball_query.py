@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains.blocks import Block
 from muhat.domains.lattice import BallLattice
 from muhat.errors import InvalidInput

@@ -10,7 +10,7 @@ import pytest
 
 import muhat as mh
 from muhat import protocols
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.protocols import Protocol
 from muhat.protocols.encodings.record_numbers import check_axes, exact_numbers, traced_axes
 from muhat.records.columns import Batch

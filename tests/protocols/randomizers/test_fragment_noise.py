@@ -14,7 +14,7 @@ import pytest
 import muhat as mh
 from muhat.errors import InvalidInput
 from muhat.privacy import as_typed, gaussian_delta
-from muhat.privacy.groups import group_delta
+from muhat.privacy.conversions import group_delta
 from muhat.privacy.rounding import float_at_least, float_at_most, root_at_least
 from muhat.protocols.encodings.encoding import Sensitivity
 from muhat.protocols.randomizers.allowance import Allowance

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.noise import FRACTION_BITS
 from muhat.privacy import gaussian_mu_squared
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer

@@ -17,7 +17,7 @@ import numpy as np
 from muhat import _check
 from muhat._arrays import Floats
 from muhat._plain import Key, Plain
-from muhat.data.kernel import record_integers
+from muhat.data.engine import record_integers
 from muhat.domains import Domain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ball_query import BallQuery
