@@ -157,3 +157,26 @@ def test_nothing_is_raised_where_workers_would_log_what_it_was_about(table: Any)
     from muhat.data.dask import _fold
 
     assert _fold(b"no pass", table) is None
+
+
+def test_a_set_learns_groups_and_reads_once_where_the_records_are() -> None:
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame(
+        {
+            "person": np.repeat(np.arange(200), 5),
+            "pay": rng.uniform(0, 100, 1_000),
+            "region": rng.choice(["north", "south"], 1_000),
+        }
+    )
+    table.loc[3, "region"] = "canary"
+    schema = mh.Schema({"pay": (0, 100), "region": "learn"}, unit="person", max_rows=2)
+    asked = [mh.Count(by="region"), mh.Quantile("pay", by="region"), mh.Mean("pay", per="unit")]
+    plan = mh.plan(asked, schema=schema, privacy=mh.ApproxZCDP(200.0, 1e-6), n=None)
+    for data in (dd.from_pandas(table, npartitions=3), table):
+        release = plan.release(data)
+        counts = release["count by region"]
+        assert counts.labels == (("north", "south"),)
+        recorded = [part.recorded[0] for _, part in release["quantile pay by region"]]
+        assert recorded == pytest.approx(counts.value.tolist(), abs=3)
+        assert counts.value.sum() == pytest.approx(400, abs=3)
+        assert release["mean pay per unit"].recorded == pytest.approx([200], abs=3)

@@ -25,6 +25,7 @@ from muhat.planning.moments import (
     protection_of,
     rows_in_group,
 )
+from muhat.planning.query_tables import QueryTables
 from muhat.planning.terms import Terms
 from muhat.release.statistic_answer import KINDS
 from muhat.statistics.asked import Asked
@@ -64,6 +65,7 @@ class MomentSet:
     kind: NoiseKind
     people: People | None
     learnt: frozenset[int] = frozenset()
+    queries: tuple[QueryTables, ...] = ()
 
     @classmethod
     def of(
@@ -74,11 +76,14 @@ class MomentSet:
         kind: NoiseKind,
         people: People | None,
         learnt: Collection[str] = (),
+        queries: Sequence[QueryTables] = (),
     ) -> MomentSet:
         """The groups and columns that the statistics are about, of these people's records.
 
         Tables by columns that are `learnt` have noise of their own, whatever groups there will be.
+        Those of `queries` are counts like others.
         """
+        asked = [*asked, *(each for one in queries for each in one.counts)]
         chosen = () if people is None else map(str, people.one_row_per)
         names = list(dict.fromkeys([*(name for each in asked for name in each.by), *chosen]))
         columns = dict.fromkeys(name for each in asked for name in each.columns)
@@ -93,7 +98,9 @@ class MomentSet:
         categories = tuple(schema.categories(name) for name in names)
         scales = tuple(MomentColumn(name, *schema.bounds(name)) for name in columns)
         unknown = frozenset(axis for axis, name in enumerate(names) if name in learnt)
-        return cls(tuple(readings), categories, scales, terms, kind, people, unknown)
+        return cls(
+            tuple(readings), categories, scales, terms, kind, people, unknown, tuple(queries)
+        )
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -220,7 +227,16 @@ class MomentSet:
 
         That of tables which take no share is added to those beside which they are free.
         """
-        return _errors(self.portions, self.unit)
+        return _errors(self.portions, [block.error for block in self.unit])
+
+    @property
+    def shown(self) -> list[float]:
+        """The same without cells of values that are none of those declared: nobody sees them."""
+        return _errors(self.portions, self._shown(self.unit))
+
+    def _shown(self, blocks: Sequence[MomentBlock]) -> list[float]:
+        cells = [each.size for each in self.categories]
+        return [block.error_over(cells) for block in blocks]
 
     @cached_property
     def apart(self) -> float:
@@ -228,9 +244,16 @@ class MomentSet:
 
         For normal noise, as a part of what it is together.
         """
-        alone = [self._portions([reading]) for reading in self.readings]
-        errors = [_errors(portions, self._whole(portions)) for portions in alone]
-        return math.fsum(error for each in errors for error in each) / math.fsum(self.errors)
+        counts = {id(count) for each in self.queries for count in each.counts}
+        single = [[reading] for reading in self.readings if id(reading.asked) not in counts]
+        alone = [(some, self._whole(some)) for some in map(self._portions, single)]
+        if not self.queries:
+            errors = [_errors(some, [block.error for block in whole]) for some, whole in alone]
+            return math.fsum(error for each in errors for error in each) / math.fsum(self.errors)
+        # Queries have no cells for values that are not declared, so that nothing counts these.
+        errors = [_errors(some, self._shown(whole)) for some, whole in alone]
+        errors.append([each.alone for each in self.queries])
+        return math.fsum(error for each in errors for error in each) / math.fsum(self.shown)
 
     @property
     def wishes(self) -> list[TargetedError]:
@@ -285,6 +308,7 @@ class MomentSet:
             blocks=self._blocks(self.portions, [whole.part(share) for share in shares]),
             block_shares=tuple(shares),
             people=self.people,
+            queries=self.queries,
             apart=self.apart if self.kind is NoiseKind.NORMAL else None,
         )
 
@@ -305,12 +329,13 @@ def _pays(count: float, sums: float, *, squares: bool) -> bool:
     return (3 if squares else 2) * count**2 + 2 * sums**2 < apart
 
 
-def _errors(portions: Sequence[Portion], unit: Sequence[MomentBlock]) -> list[float]:
+def _errors(portions: Sequence[Portion], unit: Sequence[float]) -> list[float]:
+    """The errors of portions, those of free ones added to those beside which they are."""
     both = list(zip(portions, unit, strict=True))
-    errors = [0.0 if portion.companions else block.error for portion, block in both]
-    for portion, block in both:
+    errors = [0.0 if portion.companions else error for portion, error in both]
+    for portion, error in both:
         for place in portion.companions:
-            alike = block.error / math.sqrt(len(portion.companions))
+            alike = error / math.sqrt(len(portion.companions))
             errors[place] = math.hypot(errors[place], alike)
     return errors
 

@@ -31,12 +31,15 @@ from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.protection import Protection
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.planned import PlannedStatistic
+from muhat.planning.query_tables import QueryTables
 from muhat.planning.run import counted_terms
 from muhat.planning.terms import Terms
 from muhat.privacy import Neighbors
+from muhat.release.answer_noise import AnswerNoise
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines
 from muhat.release.moments import NoisyMoments, NoisySum, NoisyTable
+from muhat.release.query_answer import QueryAnswer
 from muhat.release.spent import Spent
 from muhat.release.statistic_answer import StatisticAnswer
 
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from muhat.statistics.asked import Asked
 
 Term = tuple[str, ...]
+
+COUNTS = Family((), ())
+"""The number of all records."""
 
 LEAST_GAIN = 1.01
 """What is won by planning together is told from here on."""
@@ -85,8 +91,9 @@ class CellMoments(Mechanism):
 
     `blocks` are the noisy tables, and `block_shares`, their parts of this mechanism's
     promise; a count without a share rides free (`free_count`). Where the number of records is
-    public, that of all of them needs no noise. `people` says whose rows they are. `apart` is how
-    much larger errors would be if every statistic had noise of its own.
+    public, that of all of them needs no noise. `people` says whose rows they are. `queries` are
+    answered from counts that are among the readings. `apart` is how much larger errors would be if
+    every statistic had noise of its own.
     """
 
     readings: tuple[Reading, ...]
@@ -95,6 +102,7 @@ class CellMoments(Mechanism):
     blocks: tuple[MomentBlock, ...]
     block_shares: tuple[Fraction, ...]
     people: People | None = None
+    queries: tuple[QueryTables, ...] = ()
     apart: float | None = None
 
     def keeps(self, terms: Terms) -> bool:
@@ -162,7 +170,45 @@ class CellMoments(Mechanism):
 
     def statistics(self) -> tuple[PlannedStatistic, ...]:
         """What is known of every statistic beforehand."""
-        return tuple(self._planned(reading) for reading in self.readings)
+        own = tuple(self._planned(reading) for reading in self._own)
+        return (*own, *(self._planned_queries(each) for each in self.queries))
+
+    @cached_property
+    def _own(self) -> tuple[Reading, ...]:
+        """The readings that are statistics themselves."""
+        of_queries = {id(count) for each in self.queries for count in each.counts}
+        return tuple(each for each in self.readings if id(each.asked) not in of_queries)
+
+    def _planned_queries(self, queries: QueryTables) -> PlannedStatistic:
+        tables = [self._planned(self._reading(count)) for count in queries.counts]
+        return replace(
+            tables[0],
+            groups=1,
+            share=max(each.share for each in tables),
+            error=max(each.error or 0.0 for each in tables),
+            certificate=self._of_queries[queries.asked.name][1],
+        )
+
+    def _reading(self, count: Asked) -> Reading:
+        return next(each for each in self.readings if each.asked is count)
+
+    @cached_property
+    def _of_queries(self) -> dict[str, tuple[AnswerNoise, Certificate]]:
+        """The noise on the answers to queries, and how good they are."""
+        found = {}
+        for queries in self.queries:
+            block, share = next(
+                both
+                for both in zip(self.blocks, self.block_shares, strict=True)
+                if both[0].family == COUNTS
+            )
+            tables = [self._reading(count) for count in queries.counts]
+            cells = [(each.axes, self._cells(each.asked.by, each.axes)) for each in tables]
+            noise = queries.noise(block, cells)
+            # A count without a share has what others leave it of all of them.
+            promise = self.terms.part(share or sum(self.block_shares, Fraction(0))).privacy
+            found[queries.asked.name] = noise, queries.certificate(noise, self.terms, promise)
+        return found
 
     def _planned(self, reading: Reading) -> PlannedStatistic:
         read = {reading.place(term) for term in reading.terms}
@@ -286,12 +332,16 @@ class CellMoments(Mechanism):
             "people": None if self.people is None else dataclasses.asdict(self.people),
             "blocks": [block.to_dict() for block in self.blocks],
             "shares": [str(share) for share in self.block_shares],
+            **(
+                {"queries": [each.asked.to_dict() for each in self.queries]} if self.queries else {}
+            ),
         }
 
     @property
     def title(self) -> str:
         """What is planned."""
-        return ", ".join(reading.asked.name for reading in self.readings)
+        asked = [*(each.asked for each in self._own), *(each.asked for each in self.queries)]
+        return ", ".join(each.name for each in asked)
 
     def facts(self) -> Rows:
         """The noise."""
@@ -338,14 +388,38 @@ class CellMoments(Mechanism):
         """The statistics."""
         return self.title
 
-    def read(self, source: MomentSource) -> tuple[StatisticAnswer, ...]:
+    def read(self, source: MomentSource) -> tuple[StatisticAnswer | QueryAnswer, ...]:
         """Every statistic, read off the tables."""
         return self.answers(source)
 
-    def reading(self, source: MomentSource) -> PassReading[tuple[StatisticAnswer, ...]]:
+    def reading(
+        self, source: MomentSource
+    ) -> PassReading[tuple[StatisticAnswer | QueryAnswer, ...]]:
         """Every statistic, read off the tables."""
         tables = yield from self._noisy(source)
-        return tuple(self._answer(reading, tables) for reading in self.readings)
+        own = tuple(self._answer(reading, tables) for reading in self._own)
+        counts = tables[COUNTS, False] if self.queries else {}
+        return (*own, *(self._query_answer(each, counts) for each in self.queries))
+
+    def _query_answer(self, queries: QueryTables, tables: Mapping[Axes, NoisySum]) -> QueryAnswer:
+        noise, certificate = self._of_queries[queries.asked.name]
+        values = []
+        for reading in map(self._reading, queries.counts):
+            (table,) = tables[reading.axes]
+            values.append(table.values[self.in_order(reading.asked.by, reading.axes)])
+        value = queries.in_order(values)
+        recorded = queries.recorded(noise)
+        return QueryAnswer(
+            value=value,
+            workload=queries.queries.workload,
+            attributes=queries.queries.attributes,
+            missing=queries.rules,
+            recorded=None if recorded is None else float(recorded[0] @ value),
+            recorded_noise=None if recorded is None else recorded[1],
+            noise=noise,
+            certificate=certificate,
+            **self.basis(),
+        )
 
     def _noisy(
         self, source: MomentSource
@@ -377,9 +451,17 @@ class CellMoments(Mechanism):
 
     def _declared(self, axes: Axes, values: Floats) -> Floats:
         """The cells of a noisy table, flat, that stand for groups: not those of other values."""
+        return values[self._groups(axes)]
+
+    def _groups(self, axes: Axes) -> NDArray[np.intp]:
+        """Which cells of a flat table stand for groups."""
         groups = [self.categories[axis] for axis in axes]
-        table = values.reshape([cells_of(each) for each in groups])
-        return table[tuple(slice(each.size) for each in groups)].ravel()
+        table = np.arange(math.prod(map(cells_of, groups))).reshape([*map(cells_of, groups)])
+        return table[tuple(slice(each.size) for each in groups)].reshape(-1)
+
+    def _cells(self, by: Sequence[str], axes: Axes) -> NDArray[np.intp]:
+        """The same, in the order of columns."""
+        return self._groups(axes)[self.in_order(by, axes)]
 
     def _full(self, block: MomentBlock) -> float:
         """What a record of full weight adds: 1, but for the rounding of products."""

@@ -84,7 +84,7 @@ def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
     every = terms.unit is None and all(one.keeps_every_record for one in asked.categories)
     absent = not terms.is_secret and not every
     # The certificate is about complete data, where records are replaced.
-    floor = _factorized(asked.workload, asked.p, terms.neighbors, asked.tol).floor
+    floor = floor_of_queries(asked, terms)
     found = [
         LinearAnswers(
             terms=terms,
@@ -106,6 +106,11 @@ def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
     ]
     best, *others = _ranked(found)
     return replace(best, rivals=tuple(others))
+
+
+def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
+    """Below the value of every strategy, for data in which nothing is missing."""
+    return _factorized(asked.workload, asked.p, terms.neighbors, asked.tol).floor
 
 
 def _ranked(found: list[LinearAnswers]) -> list[LinearAnswers]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from muhat.planning.moment_set import MomentSet
 from muhat.planning.plan import Part, Plan
 from muhat.planning.quantile_search import QuantileSearch
 from muhat.planning.queries import linear_answers
+from muhat.planning.query_tables import QueryTables
 from muhat.planning.terms import Terms, kinds_of_noise
 from muhat.privacy import adding_up
 from muhat.release.query_table import Attributes
@@ -85,16 +86,48 @@ class SetOfStatistics:
         terms: Terms,
         learnt: Collection[str] = (),
     ) -> SetOfStatistics:
-        """Sort the statistics by how they are answered; some columns' groups may be `learnt`."""
+        """Sort the statistics by how they are answered; some columns' groups may be `learnt`.
+
+        Queries that are tables of counts are answered with the counts, where that has less error.
+        """
+        apart = cls._sorted(kind, asked, schema, terms, learnt, {})
+        counted = any(each.terms() and _is_of_rows(each) for each in asked)
+        if kind is NoiseKind.PURE or learnt or not counted:
+            return apart
+        tables: dict[str, QueryTables] = {}
+        for other in apart.others:
+            if isinstance(other.asked, Queries):
+                queries = _linear_queries(other.asked, schema)
+                found = QueryTables.of(other.asked, queries, other.error)
+                tables |= {} if found is None else {other.asked.name: found}
+        if not tables:
+            return apart
+        return min(cls._sorted(kind, asked, schema, terms, learnt, tables), apart, key=_shown_merit)
+
+    @classmethod
+    def _sorted(
+        cls,
+        kind: NoiseKind,
+        asked: Sequence[Asked],
+        schema: Schema,
+        terms: Terms,
+        learnt: Collection[str],
+        tables: Mapping[str, QueryTables],
+    ) -> SetOfStatistics:
+        """The statistics by how they are answered, some queries as `tables` of counts."""
         promise = adding_up(terms.privacy, pure=kind is NoiseKind.PURE)
         shared = replace(terms, privacy=promise)
-        others = [_apart(each, schema, shared) for each in asked if not each.terms()]
+        alone = [each for each in asked if not each.terms() and each.name not in tables]
+        others = [_apart(each, schema, shared) for each in alone]
         linear: dict[People | None, list[Asked]] = {}
         for each in asked:
             if each.terms():
                 linear.setdefault(_people(each, schema, terms), []).append(each)
+        rows = _entering(schema, terms)
         moments = [
-            MomentSet.of(own, schema, shared, kind, people, learnt)
+            MomentSet.of(
+                own, schema, shared, kind, people, learnt, [*tables.values()] * (people == rows)
+            )
             for people, own in linear.items()
         ]
         reads = _reads(asked, schema, terms)
@@ -165,8 +198,18 @@ class SetOfStatistics:
 
 def _merit(one: SetOfStatistics) -> tuple[float, float]:
     """What the targets take, if it is too much, and the weighted error with all of the promise."""
+    return _at_best(one, one.errors)
+
+
+def _shown_merit(one: SetOfStatistics) -> tuple[float, float]:
+    """The same of what is shown: queries have no cells for values that are not declared."""
+    shown = [error for each in one.moments for error in each.shown]
+    return _at_best(one, [*shown, *(other.error for other in one.others)])
+
+
+def _at_best(one: SetOfStatistics, errors: Sequence[float]) -> tuple[float, float]:
     shares = best_shares(one.errors, one.kind)
-    both = zip(one.errors, shares.tolist(), strict=True)
+    both = zip(errors, shares.tolist(), strict=True)
     error = math.hypot(*(each / one.kind.strength_of(share) for each, share in both if each))
     return max(1.0, one.needed()), error
 
@@ -174,7 +217,7 @@ def _merit(one: SetOfStatistics) -> tuple[float, float]:
 def _people(asked: Asked, schema: Schema, terms: Terms) -> People | None:
     """Whose rows a statistic is of: those that enter, or one record a person made of them."""
     people = _entering(schema, terms)
-    if people is None or getattr(asked, "per", None) != "unit":
+    if people is None or _is_of_rows(asked):
         return people
     return replace(people, per="sum" if asked.kind == "sum" else "mean")
 
@@ -228,16 +271,26 @@ def _quantiles(asked: Quantile, schema: Schema, terms: Terms) -> Apart:
     return Apart(asked, make, math.sqrt(asked.weight) * groups * noise, own)
 
 
-def _queries(asked: Queries, schema: Schema, terms: Terms) -> Apart:
+def _is_of_rows(asked: Asked) -> bool:
+    """Whether its records are rows, and not people."""
+    return getattr(asked, "per", None) != "unit"
+
+
+def _linear_queries(asked: Queries, schema: Schema) -> LinearQueries:
+    """The queries on the histogram of all their columns, those of the groups first."""
     categories = tuple(schema.categories(name) for name in asked.axes)
     groups = [workloads.identity(schema.categories(name).size) for name in asked.by]
     workload = workloads.kron(*groups, asked.workload) if groups else asked.workload
     labels = tuple(tuple(map(str, one.labels)) for one in categories)
-    queries = LinearQueries(workload, 2.0, categories, Attributes(asked.axes, labels), TOLERANCE)
+    return LinearQueries(workload, 2.0, categories, Attributes(asked.axes, labels), TOLERANCE)
+
+
+def _queries(asked: Queries, schema: Schema, terms: Terms) -> Apart:
+    queries = _linear_queries(asked, schema)
 
     def make(given: Terms) -> LinearAnswers:
         return linear_answers(queries, given)
 
-    rows, whole = workload.shape[0], make(terms)
+    rows, whole = queries.workload.shape[0], make(terms)
     weighted = math.sqrt(asked.weight * rows) * whole.expected_error
     return Apart(asked, make, weighted, float(whole.standard_error.max()))

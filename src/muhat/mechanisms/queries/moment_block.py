@@ -177,12 +177,16 @@ class MomentBlock(
     @cached_property
     def error(self) -> float:
         """The root of the weighted sum of the squared errors of all cells of all tables."""
+        return self.error_over(self.cells)
+
+    def error_over(self, cells: Sequence[int]) -> float:
+        """The same of so many cells of every axis."""
         kinds = {SUM if self.family.term else COUNT: self.weights}
         if self.counts is not None:
             kinds[COUNT] = self.counts
         return math.sqrt(
             sum(
-                self._size(axes) * (weight * self.deviation(axes, what)) ** 2
+                math.prod(cells[axis] for axis in axes) * (weight * self.deviation(axes, what)) ** 2
                 for what, weights in kinds.items()
                 for axes, weight in zip(self.groupings, weights, strict=True)
             )
@@ -194,6 +198,10 @@ class MomentBlock(
         `tables` are the exact ones of 1, k and l, as far as strands are made of them.
         """
         return [self._noisy(strand, tables) for strand in self.strands]
+
+    def rows_of(self, axes: Axes) -> tuple[int, float]:
+        """Where the answers of a table begin, and what they are multiplied by."""
+        return next((start, weight) for each, weight, start in self._rows() if each == axes)
 
     def _rows(self) -> Iterator[tuple[Axes, float, int]]:
         """Every table, what its answers are multiplied by, and the place of the first of them."""
