@@ -202,8 +202,9 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         with pytest.raises(InvalidInput, match=words):
             wrong()
     plan = mh.plan(ASKED, schema=schema(), privacy=mh.ZCDP(0.5), n=None)
-    with pytest.raises(InvalidInput, match="names its columns"):
-        plan.release(GOOD, columns=["person"])
+    for columns in (["person"], ["year"], ["pay", "year"], "pay"):
+        with pytest.raises(InvalidInput, match="columns"):
+            plan.release(GOOD, columns=columns)
 
 
 @pytest.mark.slow

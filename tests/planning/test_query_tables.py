@@ -108,3 +108,35 @@ def test_a_target_of_queries_is_met_beside_counts() -> None:
         mh.plan([*ASKED[:2], wished], schema=COMPLETE, privacy=mh.ZCDP(0.1), n=None)
     least = mh.privacy_for(statistics=[*ASKED[:2], wished], schema=COMPLETE, n=None, kind="zcdp")
     assert 0.1 < least.amounts[0] < 2
+
+
+def test_a_table_by_years_costs_a_root_where_a_person_has_one_row_a_year() -> None:
+    asked = [mh.Queries(mh.workloads.identity((4, 2)), columns=["year", "sex"])]
+
+    def error(rows: int, each: str | None) -> Any:
+        known = {"pay": (0, 100), **CELLS}
+        schema = mh.Schema(known, unit="person", max_rows=rows, one_row_per=each, complete=True)
+        plan = mh.plan(asked, schema=schema, privacy=mh.GDP(1.0), n=None)
+        return plan.statistics[0].standard_error if plan.statistics else plan.standard_error.max()
+
+    assert error(4, None) == pytest.approx(4 * error(1, None), rel=1e-6)
+    assert error(4, "year") == pytest.approx(2 * error(1, None), rel=1e-6)
+    data = {**table(), "person": np.arange(600) // 4}
+    given = mh.Schema({"pay": (0, 100), **CELLS}, unit="person", max_rows=4, one_row_per="year")
+    release = mh.plan(asked, schema=given, privacy=mh.ZCDP(1e9), n=None).release(data)
+    pairs = {(person, year) for person, year in zip(data["person"], data["year"], strict=True)}
+    assert release.value.sum() == pytest.approx(len(pairs), abs=0.1)
+
+
+def test_two_queries_of_the_same_cells_are_planned_together() -> None:
+    columns = ["year", "sex", "region"]
+    full = mh.Queries(mh.workloads.identity((4, 2, 3)), columns=columns, name="all")
+    plan = mh.plan([full, TWO_WAY], schema=COMPLETE, privacy=mh.ZCDP(0.5), n=None)
+    assert len(plan.parts) == 1
+    assert "Planned together" in plan.describe()
+    release = mh.plan([full, TWO_WAY], schema=COMPLETE, privacy=mh.ZCDP(1e9), n=None).release(
+        table()
+    )
+    exact = histogram(table(), *columns).ravel()
+    assert release["all"].value == pytest.approx(exact, abs=0.01)
+    assert release["two-way"].value == pytest.approx(TWO_WAY.workload @ exact, abs=0.01)

@@ -192,14 +192,12 @@ class Table:
         """The columns that a reader asks for, as it codes them, or InvalidInput."""
         names = list(self.reads.columns)
         asked = list(map(str, columns or ()))
-        for name in asked:
-            if name not in names:
+        for name, coder in zip(asked, coders or [None] * len(asked), strict=True):
+            categories = getattr(coder, "categories", None)
+            if name not in names or categories != self.reads.columns[name]:
                 raise InvalidInput(
                     "must be left out: a plan for a schema names its columns", parameter="columns"
                 )
-        for name, coder in zip(asked, coders or [None] * len(asked), strict=True):
-            if getattr(coder, "categories", None) != self.reads.columns[name]:
-                raise AssertionError("a column is read in two ways")
         return View(self._source(people), [names.index(name) for name in asked])
 
     def _source(self, people: People | None) -> Source:

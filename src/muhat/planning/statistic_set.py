@@ -20,6 +20,7 @@ from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank
 from muhat.planning.linear_answers import LinearAnswers
 from muhat.planning.mechanism import Mechanism
 from muhat.planning.moment_set import MomentSet
+from muhat.planning.moments import LEAST_GAIN
 from muhat.planning.plan import Part, Plan
 from muhat.planning.quantile_search import QuantileSearch
 from muhat.planning.queries import linear_answers
@@ -91,8 +92,7 @@ class SetOfStatistics:
         Queries that are tables of counts are answered with the counts, where that has less error.
         """
         apart = cls._sorted(kind, asked, schema, terms, learnt, {})
-        counted = any(each.terms() and _is_of_rows(each) for each in asked)
-        if kind is NoiseKind.PURE or learnt or not counted:
+        if kind is NoiseKind.PURE or learnt:
             return apart
         tables: dict[str, QueryTables] = {}
         for other in apart.others:
@@ -102,7 +102,9 @@ class SetOfStatistics:
                 tables |= {} if found is None else {other.asked.name: found}
         if not tables:
             return apart
-        return min(cls._sorted(kind, asked, schema, terms, learnt, tables), apart, key=_shown_merit)
+        together = cls._sorted(kind, asked, schema, terms, learnt, tables)
+        (needs, error), (alone, own) = _shown_merit(together), _shown_merit(apart)
+        return together if (needs, error * LEAST_GAIN) < (alone, own) else apart
 
     @classmethod
     def _sorted(
@@ -124,6 +126,8 @@ class SetOfStatistics:
             if each.terms():
                 linear.setdefault(_people(each, schema, terms), []).append(each)
         rows = _entering(schema, terms)
+        if tables:
+            linear.setdefault(rows, [])
         moments = [
             MomentSet.of(
                 own, schema, shared, kind, people, learnt, [*tables.values()] * (people == rows)
