@@ -56,6 +56,10 @@ def _independent(marginal: Marginal, scales: Floats, p: float) -> float:
     """(E‖z‖_p²)^½ for independent coordinates, by the trapezoidal rule in ln u."""
     largest = float(scales.max())
     log_scales, counts = np.unique(np.log(scales / largest), return_counts=True)
+    if math.isinf(p) and len(counts) == 1:
+        exact = marginal.largest_square(len(scales))
+        if exact is not None:
+            return largest * math.sqrt(exact)
     step = 0.2 / min(max(p, 8.0), LARGEST_QUADRATURE_ORDER)
     grid = np.arange(-14.0, 7.0 + math.log(len(scales)), step)
     shortfall = marginal.shortfall(p, (grid[0], grid[-1] - log_scales[0]), step)

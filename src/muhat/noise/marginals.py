@@ -32,6 +32,10 @@ class Marginal(ABC):
             return lambda y: self.tail(np.exp(y))
         return self._shortfall(p, reach, step)
 
+    def largest_square(self, count: int) -> float | None:
+        """E max X² of so many independent numbers; None where that takes an integral."""
+        return None
+
     @abstractmethod
     def _shortfall(self, p: float, reach: tuple[float, float], step: float) -> Curve:
         """`shortfall` for a finite p."""

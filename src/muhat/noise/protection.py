@@ -39,8 +39,10 @@ class Protection(Plain):
         one = self.part(kind, Fraction(1, self.contributions))
         return replace(one, contributions=1)
 
-    def check(self, law: Law, moved: Fraction) -> None:
+    def check(self, law: Law, moved: Fraction, rows: int) -> None:
         """The proof of a mechanism: its noise hides what moves its integers so far at most."""
+        if law.most_rows is not None and rows > law.most_rows:
+            raise AssertionError("what the law keeps is proved for fewer numbers")
         if not law.keeps(self.promise, moved):
             raise AssertionError(
                 "the query is more sensitive than the promise allows, or the noise of another kind"

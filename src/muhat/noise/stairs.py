@@ -306,6 +306,16 @@ class StairsMarginal(Marginal):
     def tail(self, x: Floats) -> Floats:
         return self.law.tails(x)
 
+    def largest_square(self, count: int) -> float | None:
+        """Σ (2k − 1)·P(max ≥ k) over whole numbers k from 1 on, where a step is 1."""
+        law = self.law
+        if law.step > 1:
+            return None
+        reach = 64 + math.ceil((45 + math.log(count)) / -math.log(law.ratio))
+        sizes = np.arange(1, reach, dtype=np.float64)
+        beyond = -np.expm1(count * np.log1p(-law.beyond(sizes)))
+        return float((2 * sizes - 1) @ beyond) / float(law.unit) ** 2
+
     def _shortfall(self, p: float, reach: tuple[float, float], step: float) -> Curve:
         """A sum over all sizes, or over a few of every stair."""
         law = self.law

@@ -13,6 +13,7 @@ from muhat._arrays import Floats
 from muhat.domains import Domain
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.noise.laws import independent_law
 from muhat.privacy import Neighbors
 from muhat.release.certificate import Certificate, unit_of
 from muhat.release.picture import BODY as BODY
@@ -240,10 +241,11 @@ def _draw_errors(axes: Any, plan: LinearAnswers) -> None:
 
 def _on_every_cell(plan: LinearAnswers) -> Any:
     """Standard errors if the noisy histogram itself were released; None if that is not known."""
-    law = plan.recipe.law
-    if law.kind is None:
+    kind = plan.recipe.law.kind
+    if kind is None:
         return None
-    strength = float(plan.recipe.protection.strength_squared(law.kind)) ** 0.5
+    law = independent_law(kind)
+    strength = float(plan.recipe.protection.strength_squared(kind)) ** 0.5
     moved = 1.0
     if plan.neighbors is Neighbors.SUBSTITUTE:
         # Two cells change by one: √2 in the ℓ₂ norm, 2 in the ℓ₁ norm.

@@ -30,6 +30,7 @@ from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
+from muhat.workloads.marginals import Marginals
 from muhat.workloads.products import Centred, times
 
 LARGEST_IDENTITY = 1 << 20
@@ -94,15 +95,10 @@ def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
             p=asked.p,
             categories=asked.categories,
             attributes=asked.attributes,
-            recipe=LinearRecipe.of(
-                factorization,
-                law,
-                terms.protection,
-                absent=absent,
-            ),
+            recipe=recipe,
             floor=floor,
         )
-        for law, factorization in _candidates(asked, terms, absent)
+        for recipe in _recipes(asked, terms, absent)
     ]
     best, *others = _ranked(found)
     return replace(best, rivals=tuple(others))
@@ -118,6 +114,25 @@ def _ranked(found: list[LinearAnswers]) -> list[LinearAnswers]:
     if any(each.expected_error_method == "bound" for each in found):
         return sorted(found, key=lambda each: each.noise.bound(each.p))
     return sorted(found, key=lambda each: each.expected_error)
+
+
+def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRecipe]:
+    """Every law on every strategy; of cells that are answers by themselves stairs too."""
+    candidates = _candidates(asked, terms, absent)
+    protection = terms.protection
+    found = [
+        LinearRecipe.of(factorization, law, protection, absent=absent)
+        for law, factorization in candidates
+    ]
+    cells = [
+        LinearRecipe.on_cells(factorization, protection)
+        for law, factorization in candidates
+        if law.kind is NoiseKind.PURE
+        and isinstance(factorization.strategy, Identity)
+        and factorization.is_diagonal
+        and terms.neighbors is Neighbors.ADD_REMOVE
+    ]
+    return [*found, *(recipe for recipe in cells if recipe is not None)]
 
 
 def _candidates(
@@ -165,7 +180,10 @@ def _on_every_cell(best: Factorization) -> Factorization:
     """
     workload, p = best.workload, best.p
     cells: Workload = Identity(workload.cells)
-    decoder: LinearMap = workload
+    # A single table of all attributes is the cells themselves.
+    axes = tuple(range(len(workload.cells)))
+    table = isinstance(workload, Marginals) and workload.sets == (axes,)
+    decoder: LinearMap = cells if table else workload
     reach, average = 1.0, None
     if best.neighbors is Neighbors.SUBSTITUTE:
         reach = math.sqrt(2) * (1 + 1e-15)
@@ -178,7 +196,7 @@ def _on_every_cell(best: Factorization) -> Factorization:
         p=p,
         neighbors=best.neighbors,
         strategy=cells,
-        decoder=times(reach, decoder),
+        decoder=decoder if reach == 1 else times(reach, decoder),
         deviations=lambda: deviations,
         value=float(p_norm(deviations, p)),
         floor=best.floor,

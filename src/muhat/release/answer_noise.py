@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._plain import from_plain, to_plain
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.noise.error import moment_bound, root_mean_square
 from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentLaw
-from muhat.noise.laws import INDEPENDENT
 from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import check_covariance_size
 from muhat.workloads.linear_map import LinearMap
@@ -111,7 +111,7 @@ class AnswerNoise:
     def to_dict(self) -> dict[str, Any]:
         """The noise as JSON."""
         return {
-            "law": self.law.name,
+            "law": to_plain(self.law),
             "independent": self.independent,
             "scales": self.scales.tolist(),
             "sums": None if self.sums is None else self.sums.to_dict(),
@@ -122,7 +122,7 @@ class AnswerNoise:
         """The noise that `to_dict` described, without its decoder."""
         scales, sums = np.array(fields["scales"], np.float64), fields.get("sums")
         return cls(
-            INDEPENDENT[fields["law"]],
+            from_plain(IndependentLaw, fields["law"]),
             scales,
             bool(fields["independent"]),
             sums=None if sums is None else LaplaceSums.from_dict(sums),

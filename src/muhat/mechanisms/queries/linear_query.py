@@ -30,6 +30,10 @@ class LinearQuery(Plain, ABC):
             """The marginal tables of counts that `release` needs."""
 
         @property
+        def rows(self) -> int:
+            """How many integers have noise."""
+
+        @property
         def scales(self) -> Floats:
             """The scale of the noise on every answer, of shape (m,)."""
 

@@ -19,10 +19,12 @@ from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.mechanisms.queries.residual_fit import fit_residuals
-from muhat.mechanisms.queries.strategy_query import Margins, fit_strategy
+from muhat.mechanisms.queries.strategy_factor import IdentityFactor
+from muhat.mechanisms.queries.strategy_query import Margins, StrategyQuery, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
 from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
+from muhat.noise.least_stairs import least_stairs
 from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Scaled
@@ -62,7 +64,8 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
     def __post_init__(self) -> None:
         if self.absent and self.factorization.neighbors is Neighbors.SUBSTITUTE:
             raise AssertionError("how many records have a cell is no public number")
-        self.protection.check(self.law, _moved(self.query, self.law, self.protection, self.absent))
+        moved = _moved(self.query, self.law, self.protection, self.absent)
+        self.protection.check(self.law, moved, self.query.rows)
 
     @classmethod
     def of(
@@ -96,6 +99,22 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
             query = _query(factorization, law, {**arguments, "strength_squared": shrunk})
         name = f"{law.name} noise, {query.method or factorization.method}"
         return cls(name, factorization, law, query, protection, absent)
+
+    @classmethod
+    def on_cells(cls, factorization: Factorization, protection: Protection) -> LinearRecipe | None:
+        """Stairs on the counts of all cells as they are, the least noise for a histogram.
+
+        For answers that are cells, times a number, and records that come and go: one of a person
+        moves one cell. None where stairs are not worth it.
+        """
+        size, people = factorization.strategy.shape[1], protection.contributions
+        law = least_stairs(protection.promise, people, rows=size)
+        if law is None:
+            return None
+        scales = factorization.standard_deviations * law.unit
+        query = StrategyQuery(factorization.workload, (IdentityFactor(size),), 1, 0, scales)
+        name = f"{law.name} noise, {factorization.method}"
+        return cls(name, factorization, law, query, protection)
 
     @property
     def decoder(self) -> LinearMap | Floats | None:

@@ -158,6 +158,11 @@ class PrefixQuery(LinearQuery):
     contributions: int = 1
     factor: float = 1.0
 
+    @property
+    def rows(self) -> int:
+        """How many numbers are released: one a cell."""
+        return self.size
+
     def __post_init__(self) -> None:
         _check.count("cells", self.size, most=LARGEST_SIZE)
         if self.noise.factor(0) > 2.0**37:

@@ -50,10 +50,7 @@ class Recipe(
         moved = self.query.sensitivity(
             self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
         )
-        self.protection.check(self.law, moved)
-        most = self.law.most_rows
-        if most is not None and self.query.rows > most:
-            raise AssertionError("what the law keeps is proved for fewer numbers")
+        self.protection.check(self.law, moved, self.query.rows)
         if self.query.rows_apart and not self.law.adds_up:
             raise AssertionError("what several draws hide does not follow from what one does")
 
