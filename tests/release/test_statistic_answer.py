@@ -188,6 +188,24 @@ def test_noise_alone_would_hold_a_population_seldom(kind):
     assert (held(found.interval(), of_population(kind, columns, "uniform")) < 0.5).all()
 
 
+@pytest.mark.parametrize(
+    ("mean", "variance", "fourth", "times"),
+    [(0.0, 1 / 3, 1 / 5, 1.58), (0.0, 0.09, 0.0243, 2.25), (-0.5, 0.09, 0.0243, 3.46)],
+)
+def test_the_interval_of_a_variance_is_so_much_longer_for_want_of_fourth_moments(
+    mean, variance, fourth, times
+):
+    """A hundred million records without noise: uniform ones, normal ones, in the middle or not."""
+    n = 1e8
+    sums = {(): n, ("x",): n * mean, ("x", "x"): n * (1 - variance - mean**2)}
+    tables = {term: NoisyTable(np.array([each]), 0.0, "none") for term, each in sums.items()}
+    moments = NoisyMoments.of(tables, {"x": 0.0}, {"x": 1.0})
+    fields = {"by": (), "labels": ()}
+    lower, upper = answer("variance", ("x",), moments, **fields).interval(target="population")
+    needed = 2 * 1.96 * np.sqrt((fourth - variance**2) / n)
+    assert (upper - lower) / needed == pytest.approx(times, rel=0.01)
+
+
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 @pytest.mark.parametrize("kind", ["mean", "variance", "covariance"])
 def test_all_groups_hold_at_once(kind, law):

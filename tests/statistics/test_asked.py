@@ -34,6 +34,7 @@ ASKED = {
     "count": mh.Count(),
     "count by region and sex": mh.Count(by=["region", "sex"]),
     "count by region, sex and joined": mh.Count(by=("region", "sex", "joined")),
+    "count per unit by sex": mh.Count(by="sex", per="unit"),
     "count by trade": mh.Count(by="trade", target={"standard_error": 3}),
     "sum salary by sex": mh.Sum("salary", by="sex", target={"standard_error": 5e4}),
     "sum salary per unit": mh.Sum("salary", per="unit"),

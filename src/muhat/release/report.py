@@ -203,7 +203,7 @@ def _cost(release: Outputs) -> str:
     if (point := as_point(promise)) is not None:
         terms["As (ε, δ)"] = point
     if len(release.shares) > 1:
-        terms["Shares"] = f"{'; '.join(map(str, release.shares))}."
+        terms["Shares"] = _sentence("; ".join(map(str, release.shares)))
     cautious = "".join(
         f'<p class="caution">Caution: {_text(line)}</p>'
         for line in cautions(promise, release.answers[0].n)

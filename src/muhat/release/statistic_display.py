@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 TOO_FEW = "too few"
 
 RESTS = {
-    "variance": "The second allows for the largest fourth moment that the bounds leave room for.",
+    "variance": (
+        "The second allows for the largest fourth moment that the bounds leave room for, so that "
+        "it may be two or three times as long as it had to be."
+    ),
     "covariance": "The second allows for the largest products that the bounds leave room for.",
     "correlation": "The second takes pairs of values to be normal (Fisher).",
     "regression": "The second takes residuals to be independent of the explaining columns.",

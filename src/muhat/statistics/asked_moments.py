@@ -30,11 +30,29 @@ Per = Literal["unit"] | None
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Count(Asked, keys=COMMON):
-    """How many records there are, or are in each group.
+class OfRowsOrPeople(Asked):
+    """A statistic of rows, or (per="unit") of people, each with one record made of its rows."""
 
-    >>> Count(by=["region", "sex"]).name
-    'count by region and sex'
+    per: Per
+
+    def _check_more(self, schema: Schema) -> None:
+        if self.per and schema.unit is None:
+            with self._said("per"):
+                raise InvalidInput(
+                    given("per", "unit"),
+                    " needs a schema that says whose row it is: ",
+                    given("unit", "person"),
+                    ", say, and max_rows.",
+                )
+
+
+class Count(OfRowsOrPeople, keys=(Key("per", optional=True), *COMMON)):
+    """How many records there are, or are in each group; with per="unit", how many people.
+
+    Of people with rows in several groups one of the rows that enter decides.
+
+    >>> Count(by=["region", "sex"]).name, Count(per="unit").name
+    ('count by region and sex', 'count per unit')
     """
 
     kind = "count"
@@ -43,26 +61,26 @@ class Count(Asked, keys=COMMON):
         self,
         *,
         by: By = None,
+        per: Per = None,
         weight: float = 1.0,
         target: Target = None,
         n_group: int | None = None,
         name: str | None = None,
     ) -> None:
-        self._ask((), by, weight, target, n_group, name)
+        self._ask((), by, weight, target, n_group, name, per=_per(per))
 
     def subject(self) -> str:
-        return self.kind
+        return f"{self.kind}{' per unit' if self.per else ''}"
 
     def terms(self) -> tuple[Term, ...]:
         return ((),)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class OfColumn(Asked, keys=("column", Key("per", optional=True), *COMMON)):
+class OfColumn(OfRowsOrPeople, keys=("column", Key("per", optional=True), *COMMON)):
     """A statistic of one column of numbers, of rows or (per="unit") of people."""
 
     column: str
-    per: Per
 
     def __init__(
         self,
@@ -86,16 +104,6 @@ class OfColumn(Asked, keys=("column", Key("per", optional=True), *COMMON)):
 
     def _one(self, column: str) -> str:
         return one_column("column", column, type(self).__name__)
-
-    def _check_more(self, schema: Schema) -> None:
-        if self.per and schema.unit is None:
-            with self._said("per"):
-                raise InvalidInput(
-                    given("per", "unit"),
-                    " needs a schema that says whose row it is: ",
-                    given("unit", "person"),
-                    ", say, and max_rows.",
-                )
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -305,7 +313,7 @@ def _per(given: object) -> Per:
     if given == "unit" and isinstance(given, str):
         return "unit"
     raise InvalidInput(
-        'must be "unit" (a person\'s rows are averaged or summed first) or left out',
+        'must be "unit" (a person\'s rows are made one record first) or left out',
         parameter="per",
         value=f"{given!r:.60}" if isinstance(given, str) else type(given).__name__,
     )
