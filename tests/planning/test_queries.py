@@ -478,7 +478,7 @@ def test_pure_intervals_survive_json():
 
 def test_with_a_public_number_of_records_noise_on_cells_keeps_their_total():
     """A range of l of N cells has the variance 2·(2/ε)²·l·(1 − l/N)."""
-    N, privacy = 64, mh.PureDP(epsilon=1)
+    N, privacy = 32, mh.PureDP(epsilon=1)
     plan = mh.plan_queries(mh.workloads.prefix(N), privacy=privacy, neighbors="substitute")
     assert plan.mechanism == "laplace noise, every cell"
     lengths = np.arange(1, N + 1)
@@ -490,14 +490,14 @@ def test_with_a_public_number_of_records_noise_on_cells_keeps_their_total():
 
 
 def test_under_approximate_privacy_queries_take_the_smaller_noise():
-    """ε/μ = 4.22 is more than √2 for a histogram; for many prefixes normal noise is better."""
+    """ε/μ = 4.22 is more than √2 for a histogram; for very many prefixes normal noise is better."""
     approximate = mh.ApproxDP(epsilon=1, delta=1e-6)
     few = mh.plan_queries(mh.workloads.identity(64), privacy=approximate)
     assert few.mechanism.startswith("stairs")
     assert few.expected_error == pytest.approx(8 / (math.sqrt(2) * math.sinh(0.5)), rel=2e-6)
     many = mh.plan_queries(mh.workloads.prefix(256), privacy=approximate)
-    assert many.mechanism.startswith("normal")
-    assert {name.split()[0] for name, _ in many.alternatives} == {"laplace"}
-    longest = mh.plan_queries(mh.workloads.prefix(5000), privacy=approximate)
+    assert many.mechanism == "laplace noise, cells and sums"
+    assert min(error for _, error in many.alternatives) > 1.4 * many.expected_error
+    longest = mh.plan_queries(mh.workloads.prefix(20_000), privacy=approximate)
     assert longest.mechanism.startswith("normal")
-    assert longest.alternatives == ()
+    assert {name.split()[0] for name, _ in longest.alternatives} == {"laplace"}

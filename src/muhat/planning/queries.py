@@ -26,12 +26,14 @@ from muhat.statistics.queries import LinearQueries
 from muhat.workloads import Workload
 from muhat.workloads.absent import factorize_with_absent
 from muhat.workloads.base import Scaled
+from muhat.workloads.cells_and_sums import with_sums
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.products import Centred, times
+from muhat.workloads.residuals import MarginalFactorization
 
 LARGEST_IDENTITY = 1 << 20
 """Pure privacy compares with noise on every cell up to this many cells."""
@@ -138,7 +140,7 @@ def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRec
 def _candidates(
     asked: LinearQueries, terms: Terms, absent: bool
 ) -> list[tuple[IndependentFamily, Factorization]]:
-    """The laws and strategies that compete: one for normal noise, two for pure noise.
+    """The laws and strategies that compete: one for normal noise, three for pure noise.
 
     Whatever the number of cells, pure noise may win: one person moves few of them. Where replaced
     records may be `absent`, strategies for adding and removing them serve, and one of their own.
@@ -146,15 +148,15 @@ def _candidates(
     workload, p, tol = asked.workload, asked.p, asked.tol
     best = _factorized(workload, p, Neighbors.ADD_REMOVE if absent else terms.neighbors, tol)
     kinds = kinds_of_noise(terms.privacy, 1)
-    if needs_normal_noise(best):
-        kinds = kinds[:1]
     found = []
     for kind in kinds:
         law = independent_law(kind)
-        found.append((law, best))
+        if kind is NoiseKind.NORMAL or not needs_normal_noise(best):
+            found.append((law, best))
         small = workload.shape[1] <= LARGEST_IDENTITY
         if kind is NoiseKind.PURE and small and not isinstance(best.strategy, Identity):
-            found.append((law, _on_every_cell(best)))
+            sums = None if isinstance(best, MarginalFactorization) else _with_sums(best)
+            found += [(law, one) for one in (_on_every_cell(best), sums) if one is not None]
     if not absent or NoiseKind.NORMAL not in kinds:
         return found
     own = _factorized_with_absent(workload, p, tol)
@@ -171,6 +173,12 @@ def _factorized(workload: Workload, p: float, neighbors: Neighbors, tol: float) 
 def _factorized_with_absent(workload: Workload, p: float, tol: float) -> Factorization | None:
     """Solved once for all promises."""
     return factorize_with_absent(workload, p, tol)
+
+
+@lru_cache(maxsize=16)
+def _with_sums(best: Factorization) -> Factorization | None:
+    """Solved once for all promises, since factorisations are."""
+    return with_sums(best)
 
 
 def _on_every_cell(best: Factorization) -> Factorization:

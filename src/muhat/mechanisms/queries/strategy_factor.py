@@ -22,6 +22,7 @@ from muhat._integers import root_up
 from muhat._plain import Plain
 from muhat.mechanisms.arithmetic.exact_product import Integers, exact_product, limbs
 from muhat.mechanisms.sums.table_query import largest_distance
+from muhat.workloads.cells_and_sums import CellsAndSums
 from muhat.workloads.closed_factors import farthest_square
 from muhat.workloads.parity import Parity
 
@@ -138,6 +139,51 @@ class ParityFactor(Plain):
     def least_inner_product(self) -> Fraction:
         """‖a − b‖² = 2m − 2⟨a, b⟩."""
         return self.shape[0] - Fraction(farthest_square(self.workload), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class SumsFactor:
+    """Cells and sums of them: whole numbers, none of them negative, as they are."""
+
+    strategy: CellsAndSums
+    scale: float
+
+    inflation = 0.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N + p, N)."""
+        return self.strategy.shape
+
+    def apply(self, values: Integers) -> Integers:
+        """G·values as Python integers."""
+        flat = values.reshape(len(values), -1)
+        own = flat.astype(object) * self.strategy.own.astype(object)[:, None]
+        found = np.concatenate([own, exact_product(self.strategy.sums, flat)])
+        return np.asarray(found, dtype=object).reshape(self.shape[0], *values.shape[1:])
+
+    def undo(self, values: Floats) -> Floats:
+        """G⁺·values."""
+        return self.strategy.undo(values)
+
+    def column_size(self, norm: float) -> Fraction:
+        """Added up in whole numbers; the ℓ₁ norm is above the ℓ₂ norm."""
+        return Fraction(int((self.strategy.own + self.strategy.sums.sum(axis=0)).max()))
+
+    def column_distance(self, norm: float) -> Fraction:
+        """No more than two columns are long."""
+        return 2 * self.column_size(norm)
+
+    def least_inner_product(self) -> Fraction:
+        """No entry is negative."""
+        return Fraction(0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a digest."""
+        numbers = self.strategy.own, self.strategy.sums
+        words = b"".join(np.ascontiguousarray(each, "<i8").tobytes() for each in numbers)
+        digest = hashlib.sha256(words).hexdigest()
+        return {"cells and sums": list(self.shape), "sha256": digest}
 
 
 @dataclass(frozen=True, eq=False)

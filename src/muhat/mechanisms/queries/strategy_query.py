@@ -23,12 +23,14 @@ from muhat.mechanisms.queries.strategy_factor import (
     IdentityFactor,
     ParityFactor,
     StrategyFactor,
+    SumsFactor,
     rounded_factor,
 )
 from muhat.noise import FRACTION_BITS
 from muhat.noise.law import ScaleFamily
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Scaled, Workload
+from muhat.workloads.cells_and_sums import CellsAndSums
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
@@ -175,6 +177,8 @@ def strategy_parts(strategy: LinearMap | Floats, scale: float = 1.0) -> list[Par
             return [IdentityFactor(strategy.shape[1], 1 / scale)]
         case Parity():
             return [ParityFactor(strategy, 1 / scale)]
+        case CellsAndSums():
+            return [SumsFactor(strategy, 1 / scale)]
         case Scaled() | Multiple():
             return strategy_parts(strategy.inner, scale * strategy.factor)
         case KroneckerMap():
