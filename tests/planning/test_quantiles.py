@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -42,11 +43,37 @@ def test_every_promise_finds_the_median_within_its_rank_error(promise, n):
 
 def test_the_stated_noise_is_that_of_the_theory():
     """σ = √((T + ⌈T/5⌉)/(2ρ)): T = ⌈log₂(u + 1)⌉ halvings and a fifth more for the interval."""
-    release = median(upper=1024, resolution=1)
+    promise = mh.GDP(mu=math.sqrt(0.2))
+    release = median(upper=1024, resolution=1, privacy=promise)
     assert release.rounds.tolist() == [14]
     assert release.noise_scale[0] == pytest.approx(math.sqrt(14 / 0.2))
-    assert median(upper=1023, resolution=1).rounds.tolist() == [12]
-    assert median(upper=1, resolution=1).rounds.tolist() == [2]
+    assert median(upper=1023, resolution=1, privacy=promise).rounds.tolist() == [12]
+    assert median(upper=1, resolution=1, privacy=promise).rounds.tolist() == [2]
+
+
+def test_a_choice_takes_the_place_of_the_halvings():
+    """⌈T/2⌉ questions for the interval, and for the choice what T of them would spend."""
+    release = median(upper=1024, resolution=1)
+    assert release.rounds.tolist() == [6]
+    assert release.noise_scale[0] == pytest.approx(math.sqrt(17 / 0.2))
+    # Between two cells a comparison errs less than a choice.
+    assert median(upper=1, resolution=1).mechanism == "noisy-search (normal)"
+    plan = mh.plan_quantile(0.5, lower=0, upper=1024, resolution=1, privacy=mh.ZCDP(rho=0.1))
+    assert plan.mechanism == release.mechanism == "exponential"
+    ((name, error),) = plan.alternatives
+    assert name == "noisy-search (normal)"
+    assert plan.to_dict()["typical_rank_error"] < error
+    assert "exponential" in plan.describe()
+    assert name in plan.describe()
+
+
+def test_a_choice_is_made_where_its_promise_is_proved_and_one_pass_is_enough():
+    options = {"lower": 0, "upper": 1e6, "n": 1000}
+    names = [mh.plan_quantile(0.5, privacy=one, **options).mechanism for one in PROMISES]
+    assert names == ["exponential"] * 3 + ["noisy-search (normal)"]
+    fine = mh.plan_quantile(0.5, resolution=0.01, privacy=mh.PureDP(epsilon=1), **options)
+    assert fine.mechanism == "noisy-search (laplace)"
+    assert fine.alternatives == ()
 
 
 def test_a_secret_number_of_records_costs_nothing():
@@ -60,11 +87,13 @@ def test_a_secret_number_of_records_costs_nothing():
 
 
 def test_leaving_missing_values_out_costs_a_round_at_most():
-    """Nothing where n is public; else 1/21 of the promise for the count, at 20 questions."""
-    for n, factor in ((20_000, 1.0), (None, math.sqrt(21 / 20))):
-        options = {"n": n, "upper": 65_535, "resolution": 1}
+    """Nothing where n is public; else 1/(Q + 1) of the promise for the count, at Q questions."""
+    variants = ((mh.GDP(mu=0.4), 20, 20), (mh.ZCDP(rho=0.08), 8, 24))
+    for n, (promise, asked, paid) in product((20_000, None), variants):
+        factor = math.sqrt((paid + 1) / paid) if n is None else 1.0
+        options = {"n": n, "upper": 65_535, "resolution": 1, "privacy": promise}
         complete, dropped = median(missing="none", **options), median(**options)
-        assert dropped.rounds[0] == 20
+        assert dropped.rounds[0] == asked
         assert dropped.noise_scale[0] == pytest.approx(factor * complete.noise_scale[0])
 
 
@@ -193,7 +222,7 @@ def test_intervals_are_steady():
 def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
     """400 releases of three quantiles at 90 %: 5.5 standard errors, a false alarm below 4e-8 each.
 
-    Planted: at a confidence of 1 % the same intervals miss more often than that.
+    Planted: of records twice as large they miss the quantiles more often than that.
     """
     rng = np.random.default_rng(2)
     data = np.where(rng.random(4_000) < 0.4, np.nan, np.round(rng.gamma(2, 200, 4_000)))
@@ -203,9 +232,9 @@ def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
     held, careless = np.zeros(3), np.zeros(3)
     for _ in range(400):
         release = median(data, asked, upper=5_000, resolution=1, privacy=promise, n=n)
-        for count, confidence in ((held, 0.9), (careless, 0.01)):
-            lower, upper = release.interval(confidence)
-            count += (lower[:, 0] <= truth) & (truth <= upper[:, 0])
+        lower, upper = (end[:, 0] for end in release.interval(0.9))
+        for count, sought in ((held, truth), (careless, 2 * truth)):
+            count += (lower <= sought) & (sought <= upper)
     allowed = 0.9 - 5.5 * math.sqrt(0.09 / 400)
     assert (held / 400 >= allowed).all()
     assert (careless / 400 < allowed).all()

@@ -38,9 +38,10 @@ def test_the_value_is_within_its_rank_error_of_the_quantile(q, n):
 
 
 def test_a_relative_step_takes_fewer_rounds_than_a_fine_one():
-    assert quantile().rounds[0] == 12 + 3
-    assert quantile(relative=None).rounds[0] == 20 + 4
-    assert quantile().noise_scale[0] < quantile(relative=None).noise_scale[0]
+    for promise, coarse, fine in ((mh.GDP(mu=0.5), 12 + 3, 20 + 4), (mh.ZCDP(rho=0.1), 6, 10)):
+        few, many = (quantile(privacy=promise, **step) for step in ({}, {"relative": None}))
+        assert (few.rounds[0], many.rounds[0]) == (coarse, fine)
+        assert few.noise_scale[0] < many.noise_scale[0]
 
 
 def test_values_lie_on_the_grid_and_records_outside_at_its_ends():

@@ -110,6 +110,16 @@ class GroupQuantiles(Mechanism):
             level **= 1 / self.groups
         return self.each.rank_error(level, simultaneous=simultaneous)
 
+    @property
+    def typical_rank_error(self) -> float:
+        """That of each group."""
+        return self.each.typical_rank_error
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """Those of each group."""
+        return self.each.alternatives
+
     def planned_as(self, name: str) -> PlannedStatistic:
         """With the rank error of a group."""
         return replace(self.each.planned_as(name), groups=self.groups)
@@ -268,7 +278,8 @@ def rank_noise(
     """The standard deviation of a comparison, in records, for noise of the strength 1.
 
     That is μ = 1, or ε = 1 under pure privacy: with a share of the promise whose strength is s it
-    is 1/s of that, and rank errors are some of these deviations. The largest, if they differ.
+    is 1/s of that, and rank errors are some of these deviations. The largest, if they differ. Of
+    a choice, that of the search which it is instead of.
 
     >>> from muhat.privacy import GDP
     >>> round(rank_noise(0.5, (0, 1023), Terms.checked(GDP(0.1), 100), (), "none", 1.0) ** 2, 6)
@@ -276,5 +287,5 @@ def rank_noise(
     """
     mechanism = group_quantiles("", q, bounds, terms, categories, missing, resolution, apart=apart)
     strength = Strength.of(terms.privacy, NoiseKind.named_by(terms.privacy)).squared
-    scales = [search.scale for row in mechanism.recipe.searches for search in row]
-    return max(scales) * math.sqrt(strength)
+    each = mechanism.each if isinstance(mechanism, GroupQuantiles) else mechanism
+    return min(one.noise_scale for one in each.contenders) * math.sqrt(strength)

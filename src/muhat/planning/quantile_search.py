@@ -1,7 +1,8 @@
-"""Quantiles by noisy searches: what will be searched, and how far off ranks may be."""
+"""Quantiles by noisy searches or by choices: which errs less, and how far off ranks may be."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.errors import DataChanged
+from muhat.errors import DataChanged, InvalidInput
 from muhat.mechanisms.quantiles.quantile import Answers, QuantileRecipe, rank_errors
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import independent_law
@@ -19,8 +20,8 @@ from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.planned import PlannedStatistic
 from muhat.planning.run import HasRows, counted_terms
-from muhat.planning.terms import Terms
-from muhat.privacy import as_typed
+from muhat.planning.terms import Terms, kinds_of_noise
+from muhat.privacy import Privacy, as_typed
 from muhat.release.quantile_answer import QuantileAnswer, end_notes
 from muhat.release.quantile_grids import words
 from muhat.statistics.quantiles import Quantiles
@@ -46,11 +47,12 @@ class HasColumns(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class QuantileSearch(Mechanism):
-    """Quantiles of columns by noisy searches.
+    """Quantiles of columns by noisy searches, or by the exponential mechanism.
 
     `apart` says that of a person no two records lie in one group. Rank errors depend on no data,
     and not on n either: they are known before anything is paid. No lower bound on them is proved
-    yet; errors of values depend on the data.
+    yet; errors of values depend on the data. Of the two the one that errs less where records lie
+    evenly is taken (`typical_rank_error`).
     """
 
     q: float | tuple[float, ...]
@@ -60,12 +62,35 @@ class QuantileSearch(Mechanism):
 
     def keeps(self, terms: Terms) -> bool:
         """Whether the searches were made for them."""
-        return self.recipe.protection == protection_of(terms, apart=self.apart)
+        kind = self.recipe.law.kind
+        return self.recipe.protection == protection_of(terms, kind, apart=self.apart)
 
     @property
     def name(self) -> str:
         """The mechanism and its noise."""
+        if self.recipe.chooses:
+            return "exponential"
         return f"noisy-search ({self.recipe.law.name})"
+
+    @property
+    def typical_rank_error(self) -> float:
+        """The root mean square rank error where records lie evenly, the largest of all; about."""
+        return max(search.typical_error for row in self.recipe.searches for search in row)
+
+    @property
+    def noise_scale(self) -> float:
+        """The standard deviation of the noise of a comparison, in records, the largest of all."""
+        return max(search.scale for row in self.recipe.searches for search in row)
+
+    @property
+    def contenders(self) -> tuple[QuantileSearch, ...]:
+        """This mechanism and the other ones, from the least typical error on."""
+        return (self, *(one for one in self.rivals if isinstance(one, QuantileSearch)))
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other mechanism, if there is one, with its typical rank error."""
+        return tuple((one.name, one.typical_rank_error) for one in self.contenders[1:])
 
     @property
     def chosen(self) -> str:
@@ -103,6 +128,7 @@ class QuantileSearch(Mechanism):
             "q": list(self.fractions),
             "grids": [grid.to_dict() for grid in self.recipe.grids],
             "missing": self.missing,
+            "typical_rank_error": self.typical_rank_error,
             "rank_errors": errors,
         }
 
@@ -115,17 +141,21 @@ class QuantileSearch(Mechanism):
         """The grid and the search of every column."""
         rows = []
         for grid, search in zip(self.recipe.grids, self.recipe.searches[0], strict=True):
-            asked = (
-                f"noisy search: {search.questions} comparisons for each quantile, with "
-                f"{search.law.name} noise of {search.scale:.3g} records"
-            )
-            rows += [["grid", words(grid)], ["mechanism", asked]]
-        return rows
+            rows += [["grid", words(grid)], ["mechanism", f"{search.finder}: {search.words()}"]]
+        typical = f"± {self.typical_rank_error:.3g} where records lie evenly"
+        others = [f"{name} ± {error:.3g}" for name, error in self.alternatives]
+        return [*rows, ["typical rank error", "; instead of ".join([typical, *others])]]
 
     def tables(self) -> list[Rows]:
-        """The rank error for every confidence."""
-        errors = [[f"{100 * level:g} %", f"{error:,}"] for level, error in self.errors()]
-        return [[["with probability", "rank error at most"], *errors]]
+        """The rank error for every confidence, whatever the data are."""
+        head, (_, *others) = ["with probability", "rank error at most"], self.contenders
+        if others:
+            head = [head[0], f"{head[1]}: {self.name}", *(one.name for one in others)]
+        lines = zip(*(one.errors() for one in self.contenders), strict=True)
+        errors = [
+            [f"{100 * line[0][0]:g} %", *(f"{error:,}" for _, error in line)] for line in lines
+        ]
+        return [[head, *errors]]
 
     def notes(self) -> list[str]:
         """What the errors mean."""
@@ -160,8 +190,11 @@ class QuantileSearch(Mechanism):
 
     def counted(self, source: HasRows) -> QuantileSearch:
         """The same for these records; a public n is compared, or counted."""
-        terms = counted_terms(self.terms, source, self.statistic)
-        return replace(self, terms=terms, recipe=replace(self.recipe, n=terms.n))
+        return self._under(counted_terms(self.terms, source, self.statistic))
+
+    def _under(self, terms: Terms) -> QuantileSearch:
+        rivals = tuple(one._under(terms) for one in self.contenders[1:])
+        return replace(self, terms=terms, recipe=replace(self.recipe, n=terms.n), rivals=rivals)
 
     def note(self, source: HasColumns) -> str:
         """The quantiles and the columns."""
@@ -216,9 +249,8 @@ class QuantileSearch(Mechanism):
         )
 
 
-def protection_of(terms: Terms, *, apart: bool) -> Protection:
+def protection_of(terms: Terms, kind: NoiseKind, *, apart: bool) -> Protection:
     """What searches must guarantee; in groups where a person has one record at most, if `apart`."""
-    kind = NoiseKind.named_by(terms.privacy)
     return terms.protection.apart(kind) if apart else terms.protection
 
 
@@ -229,24 +261,46 @@ def quantile_search(
     *,
     apart: bool = False,
 ) -> QuantileSearch:
-    """The noisy searches for quantiles, of each group if there are any."""
-    recipe = QuantileRecipe.of(
-        asked.grids,
-        [as_typed(one) for one in asked.fractions],
-        terms.n,
-        independent_law(NoiseKind.named_by(terms.privacy)),
-        protection_of(terms, apart=apart),
-        recorded=asked.missing == "drop",
-        intervals=True,
-        groups=math.prod(one.size for one in asked.categories) if asked.categories else None,
-    )
-    return QuantileSearch(
-        terms=terms,
-        statistic="quantile",
-        columns=columns,
-        premises=asked.premises(),
-        q=asked.q,
-        missing=asked.missing,
-        recipe=recipe,
-        apart=apart,
-    )
+    """The search or the choice for quantiles that errs less, of each group if there are any."""
+
+    def of(kind: NoiseKind, *, choice: bool) -> QuantileSearch:
+        return QuantileSearch(
+            terms=terms,
+            statistic="quantile",
+            columns=columns,
+            premises=asked.premises(),
+            q=asked.q,
+            missing=asked.missing,
+            apart=apart,
+            recipe=QuantileRecipe.of(
+                asked.grids,
+                [as_typed(one) for one in asked.fractions],
+                terms.n,
+                independent_law(kind),
+                protection_of(terms, kind, apart=apart),
+                recorded=asked.missing == "drop",
+                intervals=True,
+                groups=math.prod(one.size for one in asked.categories)
+                if asked.categories
+                else None,
+                choice=choice,
+            ),
+        )
+
+    found = [of(NoiseKind.named_by(terms.privacy), choice=False)]
+    for kind in _kinds_of_choices(terms.privacy, apart=apart):
+        # Where the grids are too fine for one pass, or the promise too strong, there is none.
+        with contextlib.suppress(InvalidInput):
+            found.append(of(kind, choice=True))
+    best, *others = sorted(found, key=lambda one: one.typical_rank_error)
+    return replace(best, rivals=tuple(others))
+
+
+def _kinds_of_choices(promise: Privacy, *, apart: bool) -> list[NoiseKind]:
+    """In what the privacy of a choice may be counted: a choice keeps no Gaussian promise.
+
+    A share that records `apart` leave of a promise is one of Gaussian privacy.
+    """
+    kinds = kinds_of_noise(promise, 1)
+    normal = promise.rho_within is not None and not apart
+    return [kind for kind in kinds if normal or kind is NoiseKind.PURE]

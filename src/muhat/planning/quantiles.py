@@ -39,7 +39,7 @@ def quantile(
     categories: Mapping[Any, Any] | None = None,
     ledger: LedgerLike = None,
 ) -> Release:
-    """Private quantiles of a file, a dataframe or an array, by a noisy binary search.
+    """Private quantiles of a file, a dataframe or an array, by a choice or a noisy binary search.
 
     `q` is a quantile between 0 and 1, or a list of them; `lower` and `upper` are public bounds, one
     number for one column and a list for several. All columns and quantiles share the promise
@@ -107,7 +107,7 @@ def plan_quantile(
     >>> import muhat as mh
     >>> plan = mh.plan_quantile(0.5, lower=0, upper=1e6, n=100_000, privacy=mh.ZCDP(rho=0.1))
     >>> plan.rank_error(0.95).tolist()
-    [31]
+    [46]
     """
     asked = Quantiles.of(
         q,

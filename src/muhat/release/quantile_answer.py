@@ -14,6 +14,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import Found, rank_errors
+from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount
 from muhat.mechanisms.quantiles.search_walk import Comparison
 from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
@@ -114,7 +115,7 @@ class QuantileAnswer(Answer):
     @property
     def rounds(self) -> NDArray[np.int64]:
         """The comparisons that were made and paid for."""
-        return self._each(lambda search: search.questions).astype(np.int64)
+        return self._each(lambda search: search.asked).astype(np.int64)
 
     def rank_error(
         self, confidence: float = 0.95, *, simultaneous: bool = False
@@ -197,8 +198,7 @@ class QuantileAnswer(Answer):
     def details(self) -> list[str]:
         """The grid of every column, and how it was searched."""
         return [
-            f"{column}: {words(grid)}, {search.questions} noisy comparisons for each quantile, "
-            f"with {search.law.name} noise of {search.scale:.3g} records."
+            f"{column}: {words(grid)}, {search.words()}."
             for column, grid, search in zip(self.columns, self.grids, self.searches[0], strict=True)
         ]
 
@@ -303,7 +303,7 @@ class QuantileAnswer(Answer):
             columns=tuple(fields["columns"]),
             grids=tuple(map(read_grid, fields["grids"])),
             searches=tuple(
-                tuple(NoisySearch.from_dict(search) for search in row) for row in fields["searches"]
+                tuple(read_search(search) for search in row) for row in fields["searches"]
             ),
             found=tuple(tuple(found_from_dict(found) for found in row) for row in fields["found"]),
             missing=fields.get("missing", told),
@@ -315,6 +315,11 @@ class QuantileAnswer(Answer):
             else tuple(map(RecordedCount.from_dict, recorded["noise"])),
             **read_common(fields),
         )
+
+
+def read_search(fields: dict[str, Any]) -> NoisySearch:
+    """A search, or a choice in its place, which has a rate."""
+    return (RankChoice if "rate" in fields else NoisySearch).from_dict(fields)
 
 
 def end_notes(fractions: Sequence[float]) -> list[str]:

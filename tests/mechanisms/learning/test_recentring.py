@@ -83,7 +83,7 @@ class Watch:
 
         def watched_choose(choice: RankChoice, *args: Any, **options: Any) -> int:
             # Every loss moves by at most k, hence every weight and their sum by at most e^(ηk).
-            self._add(Fraction(2 * choice.multiplier * choice.contributions), pure=True)
+            self._add(Fraction(2 * choice.rate * choice.contributions), pure=True)
             return choose(choice, *args, **options)
 
         def watched_count(recipe: LinearRecipe, *args: Any) -> Any:

@@ -133,11 +133,11 @@ class Schedule(
         step = 16 if self.dim < MANY_DIM else 4
         return np.arange(place, noise, -step)[: len(self.radius_places)][::-1]
 
-    def finder(self, cells: int, share: Fraction) -> NoisySearch | RankChoice:
+    def finder(self, cells: int, share: Fraction) -> NoisySearch:
         """What finds a cell by rank for a share of the promise, with the noise of its kind."""
-        if not self.pure:
-            return self.search(cells, share)
-        return RankChoice(cells, self.strength_squared(share), self.protection.contributions)
+        finder = RankChoice if self.pure else NoisySearch
+        contributions = self.protection.contributions
+        return finder(cells, self.search_law, self.strength_squared(share), contributions)
 
     @property
     def beyond(self) -> int:

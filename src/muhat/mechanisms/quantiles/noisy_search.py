@@ -42,21 +42,16 @@ _UNIT = 2.0**-50
 """Far more than what rounding noise to 2^-54 and the integer ⌊·⌋ move a comparison by."""
 
 
+SEARCH_KEYS = (
+    *("cells", "rounds", "law", Key("multiplier", text=True), "strength_squared"),
+    *("contributions", "quantile", "replaced", "further"),
+)
+TYPICAL = 0.7
+"""About how many deviations of a round the rank found is off where records lie evenly."""
+
+
 @dataclass(frozen=True)
-class NoisySearch(
-    Plain,
-    keys=(
-        "cells",
-        "rounds",
-        "law",
-        Key("multiplier", text=True),
-        "strength_squared",
-        "contributions",
-        "quantile",
-        "replaced",
-        "further",
-    ),
-):
+class NoisySearch(Plain, keys=SEARCH_KEYS):
     """A search over `cells` cells, for the strength μ² (normal) or ε² (Laplace) of all rounds.
 
     `contributions` is the most records of a person. With a `quantile` q the rank is q·N, N the
@@ -83,6 +78,8 @@ class NoisySearch(
     replaced: bool = False
     further: int = 0
 
+    finder = "noisy search"
+
     def __post_init__(self) -> None:
         _check.count("cells", self.cells, most=1 << MOST_ROUNDS)
         _check.count("contributions", self.contributions)
@@ -105,6 +102,21 @@ class NoisySearch(
     def questions(self) -> int:
         """How many comparisons are charged and made: the halvings and those after them."""
         return self.rounds + self.further
+
+    @property
+    def asked(self) -> int:
+        """How many comparisons are made."""
+        return self.questions
+
+    @property
+    def typical_error(self) -> float:
+        """The root mean square of the rank error where records lie evenly, about."""
+        return TYPICAL * self.scale
+
+    def words(self) -> str:
+        """What is done, in a few words."""
+        noise = f"{self.law.name} noise of {self.scale:.3g} records"
+        return f"{self.asked} noisy comparisons for each quantile, with {noise}"
 
     @property
     def _question(self) -> Strength:
@@ -167,7 +179,7 @@ class NoisySearch(
         All questions are right about that at this confidence.
         """
         log_confidence = math.log(_check.probability("confidence", confidence))
-        return max(0.0, self._reach(log_confidence, self.questions) - self._slack)
+        return max(0.0, self._reach(log_confidence, self.asked) - self._slack)
 
     def enclosing(
         self, comparisons: Iterable[Comparison], cell: int, confidence: float = 0.95

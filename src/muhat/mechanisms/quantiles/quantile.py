@@ -1,4 +1,4 @@
-"""Quantiles of columns on public grids: a noisy search for each, all for one promise.
+"""Quantiles of columns on public grids: a noisy search or a choice for each, for one promise.
 
 J searches share the promise evenly: μ²/J each under normal noise, ε/J each under Laplace noise.
 Where missing values are left out, ranks are fractions of the recorded values, whose number is
@@ -9,7 +9,8 @@ whole promise, as far as one person cannot move two groups: that is decided by q
 exact in a group as without.
 One pass over the data gives the exact counts for all rounds of all searches; grids too fine for
 one table are searched in two or three passes, each within the cells that the last one left.
-Proof: docs/proofs/quantiles.md.
+Instead of the halvings of all searches there may be choices by rank, each for what the halvings
+would have spent. Proofs: docs/proofs/quantiles.md, docs/proofs/choices-by-rank.md.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
+from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import (
     RecordedCount,
     count_beside,
@@ -35,7 +37,7 @@ from muhat.mechanisms.quantiles.recorded_count import (
     spent_beside,
 )
 from muhat.mechanisms.quantiles.search_walk import Comparison, Tally, Walk
-from muhat.noise.kinds import Strength
+from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.law import IndependentFamily
 from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
@@ -49,6 +51,10 @@ ENDS = (0, 1)
 HALVINGS_A_QUESTION = 5
 """A question for the ends of an interval for so many halvings. They widen the noise by a tenth,
 and make most intervals several times shorter, whatever the halvings happened to ask about."""
+
+CHOICE_A_QUESTION = {NoiseKind.PURE: Fraction(5, 2), NoiseKind.NORMAL: Fraction(2)}
+"""The same where a choice is in place of the halvings: nothing was asked before, and with twice as
+many questions intervals are about as short. Counted in μ² they cost the choice less."""
 
 Counter = Callable[[Sequence[Window]], Sequence[WindowCounts]]
 Searching = Generator[Sequence[Window], Sequence[WindowCounts], "tuple[Answers, ...]"]
@@ -130,20 +136,24 @@ class QuantileRecipe(
         recorded: bool = False,
         intervals: bool = False,
         groups: int | None = None,
+        choice: bool = False,
     ) -> QuantileRecipe:
-        """Searches that share the promise evenly.
+        """Searches that share the promise evenly, or choices in their place.
 
         With `recorded` values may be missing: ranks are those of the recorded ones, which are
         counted. `groups` have a secret number of records each, and are counted, too. For short
-        `intervals` every search asks one question more for five halvings.
+        `intervals` every search asks one question more for five halvings. A `choice` is among all
+        cells at once: InvalidInput if they are too many to be counted in one pass.
         """
         recorded = recorded or groups is not None
         column = Strength.of(protection.promise, law.kind).part(Fraction(1, len(grids)))
         secret = protection.neighbors is Neighbors.ADD_REMOVE
+        finder = RankChoice if choice else NoisySearch
+        halvings = CHOICE_A_QUESTION[law.kind] if choice else HALVINGS_A_QUESTION
 
         def searches_for(grid: UniformGrid, of_column: Strength) -> list[NoisySearch]:
             rounds = (grid.cells - 1).bit_length()
-            further = math.ceil(rounds / HALVINGS_A_QUESTION) if intervals else 0
+            further = math.ceil(rounds / halvings) if intervals else 0
             found = []
             for fraction in fractions:
                 share = Fraction(1, len(fractions))
@@ -153,7 +163,7 @@ class QuantileRecipe(
                     share /= max(Fraction(1), 2 * weight ** int(law.sensitivity_norm))
                 known = fraction in ENDS or not (secret or recorded)
                 found.append(
-                    NoisySearch(
+                    finder(
                         grid.cells,
                         law,
                         of_column.part(share).squared,
@@ -200,10 +210,41 @@ class QuantileRecipe(
                     raise AssertionError("a search was made for other neighbours")
                 if search.quantile != (None if known else fraction):
                     raise AssertionError("a secret number of records must not decide a rank")
+        if self.chooses:
+            self._check_choices()
         if any(count.law != self.law for count in self.counts or ()):
             raise AssertionError("a count has noise of another law than the searches beside it")
         if not self._spent.keeps(self.protection.promise):
             raise AssertionError("the searches together spend more than was promised")
+
+    @property
+    def chooses(self) -> bool:
+        """Whether choices are in place of searches."""
+        return isinstance(self.searches[0][0], RankChoice)
+
+    def _check_choices(self) -> None:
+        """Their cells are counted in one pass; counted in μ² they are zero-concentrated alone."""
+        if max(search.rounds for search in self.searches[0]) > self._bits(len(self._places)):
+            raise InvalidInput(
+                "the grids have too many cells to choose among all of them at once; give a "
+                "coarser resolution."
+            )
+        promise = self.protection.promise
+        if self.law.kind is NoiseKind.NORMAL and (
+            isinstance(promise, Strength)
+            or promise.rho_within is None
+            or self._spent.squared > 2 * promise.rho_within
+        ):
+            raise AssertionError("a choice keeps no Gaussian promise")
+
+    @property
+    def _places(self) -> list[Place]:
+        """Every group, and every column of it."""
+        return [
+            (group, column)
+            for group in range(self.groups or 1)
+            for column in range(len(self.grids))
+        ]
 
     @property
     def _spent(self) -> Strength:
@@ -246,11 +287,7 @@ class QuantileRecipe(
 
     def searching(self) -> Searching:
         """The searches of all groups, pass by pass: asks for counts of windows, and is told."""
-        places = [
-            (group, column)
-            for group in range(self.groups or 1)
-            for column in range(len(self.grids))
-        ]
+        places = self._places
         bits = self._bits(len(places))
         whole = [
             self._window(place, 0, self.searches[0][place[1]].rounds, bits) for place in places

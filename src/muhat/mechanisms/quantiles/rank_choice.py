@@ -1,16 +1,24 @@
 """A cell that holds a record of a given rank, drawn by the exponential mechanism.
 
-Cells 0 … u are in order and F(c) is the number of records in cells up to c. The loss of a cell is
-how many records would have to move for it to hold the record of rank m,
+Cells 0 … u are in order, F(c) is the number of records in cells up to c, and a the target of a
+search (`noisy_search.py`). The loss of a cell is how far F is from the target there,
 
-    ℓ(c) = max(0, F(c − 1) + 1 − m, m − F(c)),      P(c) ∝ exp(−η·ℓ(c)),
+    ℓ(c) = max(0, F(c − 1) + ½ − a, a + ½ − F(c)),      P(c) ∝ exp(−η·ℓ(c)):
 
-and a person with k records moves it by at most k, so η = ε/2k makes the choice purely ε-private.
-Its rank error grows with the logarithm of the number of cells over ε, where T = log₂ cells noisy
-comparisons would each need T times their noise.
+for a public rank m, a = m − ½, the records that would have to move for the cell to hold the record
+of that rank. If a person moves F − a by at most x, every exponent moves by at most ηx, so the
+choice has a range of 2ηx: it is purely 2ηx-private, and (2ηx)²/8-zCDP. It takes the place of the T
+halvings of a search and what they would have spent, Laplace or normal noise on T questions:
 
-The law is exact: weights are enclosed between integers, and a uniform number gets as many bits as
-it takes to fall between two of them. Proof: docs/proofs/unbounded.md.
+    η = T·S/2 (pure)   or   η = √T·S (zCDP), in units of 2^-54, S that of one question.
+
+Its rank error grows with the logarithm of the number of cells, where T noisy comparisons would each
+need T, or √T, times their noise. Further questions with noise, for an interval, are those of a
+search.
+
+The law is exact: exponents are whole numbers, weights are enclosed between integers, and a uniform
+number gets as many bits as it takes to fall between two of them.
+Proof: docs/proofs/choices-by-rank.md.
 """
 
 from __future__ import annotations
@@ -21,27 +29,31 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat import _check
-from muhat._plain import Plain
+from muhat._plain import Key
 from muhat.errors import InvalidInput
+from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS, NoisySearch, Sampler
+from muhat.mechanisms.quantiles.search_walk import Counts, Tally, Walk
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.exact import Enclosure, exponential
+from muhat.noise.exact import exponential, multiply
+from muhat.noise.kinds import NoiseKind
 
 _FIRST_PRECISION = 2 * WORD_BITS
+_HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
-class RankChoice(Plain, keys=("cells", "multiplier", "contributions")):
-    """A choice among `cells` cells, for the strength ε² in all.
+class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
+    """A search whose halvings are one choice: for the strength μ² (zCDP, 2ρ) or ε² (pure).
 
-    `contributions` is the most records of a person; neighbours replace them.
+    The law is that of the questions beside it, and says in what its privacy is counted.
 
-    >>> choice = RankChoice(256, Fraction(1))
+    >>> from muhat.noise.laws import INDEPENDENT
+    >>> choice = RankChoice(256, INDEPENDENT["laplace"], Fraction(1))
     >>> choice.rank_error(0.99)
     20
     >>> counts = np.zeros(256, np.int64)
@@ -50,102 +62,223 @@ class RankChoice(Plain, keys=("cells", "multiplier", "contributions")):
     (30, 70)
     """
 
-    cells: int
-    strength_squared: Fraction
-    contributions: int = 1
+    finder = "exponential mechanism"
 
     def __post_init__(self) -> None:
-        _check.count("cells", self.cells)
-        _check.count("contributions", self.contributions)
-        if self.multiplier < 1:
+        super().__post_init__()
+        if self.rate < 1 and self.rounds:
             raise InvalidInput("the promise is so strong that its noise drowns every count.")
-        if self.privacy_loss**2 > self.strength_squared:
+        moved = math.ceil(self.rate * self.record_weight * self.contributions)
+        spent = 2 * moved if self._pure else moved
+        allowed = self._question.squared * self.rounds ** (2 if self._pure else 1)
+        if spent**2 > allowed * self.law.unit**2:
             raise AssertionError("the choice is more sensitive than the promise allows")
 
+    @property
+    def _pure(self) -> bool:
+        return self.law.kind is NoiseKind.PURE
+
     @cached_property
-    def multiplier(self) -> int:
-        """2^54·η, rounded down to a whole number."""
-        whole = math.isqrt(math.floor(self.strength_squared * (1 << 2 * FRACTION_BITS)))
-        return whole // (2 * self.contributions)
+    def rate(self) -> int:
+        """2^54·η, a whole number, below what T questions spend by more than ⌈·⌉ may add."""
+        rounds, multiplier = self.rounds, max(self.multiplier - 4, 0)
+        if self._pure:
+            return rounds * multiplier // 2
+        return math.isqrt(rounds * multiplier**2)
 
     @property
-    def privacy_loss(self) -> Fraction:
-        """2kη, the pure ε that the choice keeps, exactly."""
-        return Fraction(2 * self.contributions * self.multiplier, 1 << FRACTION_BITS)
+    def asked(self) -> int:
+        """The questions with noise: those after the choice."""
+        return self.further
 
-    def rank_error(self, confidence: float = 0.95) -> int:
-        """τ: the cell found lies between those of the ranks m − τ and m + τ, at this confidence.
+    @property
+    def typical_error(self) -> float:
+        """√2/η: ranks are off by a two-sided exponential law where records lie evenly."""
+        return math.sqrt(2) / self._per_rank
 
-        A cell without loss exists, so each of the others with a loss above τ has a probability of
-        at most exp(−η(τ + 1)).
+    @property
+    def _per_rank(self) -> float:
+        return self.rate / (1 << FRACTION_BITS)
+
+    def words(self) -> str:
+        """What is done, in a few words."""
+        return f"a choice and {super().words()}"
+
+    def _ranks(self, log_confidence: float) -> int:
+        """A cell with the rank exists, and is e^{ηg} times as likely as one that is too far off.
+
+        g = τ + 1 for a public rank, and τ for a fraction of a secret number.
         """
-        level = _check.probability("confidence", confidence)
-        rate = self.multiplier / (1 << FRACTION_BITS)
-        reach = math.log(max(self.cells - 1, 1) / (1 - level)) / rate
-        return max(0, math.ceil(reach * (1 + 1e-12)) - 1)
+        if self.cells < 2:
+            return 0
+        odds = math.exp(log_confidence) / -math.expm1(log_confidence)
+        reach = math.log((self.cells - 1) * odds) / self._per_rank * (1 + 1e-12)
+        return max(0, math.ceil(reach) - (self.quantile is None))
 
-    def find(
+    def start(
         self,
-        counts: NDArray[np.int64],
+        total: int,
         rank: int | None = None,
         *,
         above: int | None = None,
+        sample: Sampler | None = None,
+        words: Words = system_words,
+    ) -> Choosing:
+        """As of a search; the counts come all at once. `words` replaces entropy in tests."""
+        noise = (sample or self.law.sample)(self.further)
+        target = self._target(total, rank, above)
+        return Choosing(self, target, [int(value) for value in noise], words)
+
+    def find(
+        self,
+        counts: Counts,
+        rank: int | None = None,
+        *,
+        above: int | None = None,
+        sample: Sampler | None = None,
         words: Words = system_words,
     ) -> int:
-        """The cell drawn, given exact counts of all cells; `words` replaces entropy in tests.
-
-        `rank` is counted from 1 at the bottom; `above` says instead how many records are to lie
-        above the one sought, so that the rank is N − above with N secret or not.
-        """
+        """As of a search."""
         if len(counts) != self.cells:
             raise InvalidInput(f"counts must have {self.cells} entries; got {len(counts)}.")
-        if (rank is None) == (above is None):
-            raise InvalidInput("a choice needs exactly one of rank and above.")
-        if above is None:
-            sought = _check.count("rank", rank)
-        else:
-            sought = int(counts.sum()) - _check.count("above", above, least=0)
-        losses = rank_losses(counts, sought)
-        return draw([self.multiplier * loss for loss in losses], FRACTION_BITS, words)
+        walk = self.start(int(counts.sum()), rank, above=above, sample=sample, words=words)
+        walk.descend(0, counts, self.rounds)
+        return walk.cell
 
 
-def rank_losses(counts: NDArray[np.int64], rank: int) -> list[int]:
-    """ℓ: how many records would have to move for each cell to hold the record of a rank.
+class Choosing(Walk):
+    """A choice, then questions about where an interval ends."""
 
-    >>> rank_losses(np.array([2, 0, 3]), 2)
-    [0, 1, 1]
+    def __init__(
+        self, choice: RankChoice, target: Fraction, noise: list[int], words: Words
+    ) -> None:
+        super().__init__(choice, target, noise)
+        self._rate = choice.rate
+        self._words = words
+
+    def _part(self, tally: Tally, rounds: int) -> int:
+        """The cell, drawn from the counts of all of them."""
+        if tally.block_bits or len(tally.up_to) != self._last + 1:
+            raise AssertionError("a choice is among all cells at once")
+        if not rounds:
+            return 0
+        return chosen(tally.up_to, self._target, self._rate, self._words)
+
+
+class Level(NamedTuple):
+    """Cells in a row, from `first` to before `behind`, of the same exponent."""
+
+    exponent: int
+    first: int
+    behind: int
+
+
+def levels_of(
+    up_to: Counts, target: Fraction, rate: int, reach: int
+) -> tuple[list[list[Level]], int]:
+    """The cells by their exponents 2^54·η·ℓ, as whole numbers, up to `reach` above the least.
+
+    Rounded down where the target is no multiple of ½. Lists of levels whose exponents ascend, and
+    how many cells lie beyond.
+
+    >>> levels_of(np.array([2, 2, 5]), Fraction(3, 2), 10, 100)[0]
+    [[Level(exponent=0, first=0, behind=1)], [Level(exponent=10, first=1, behind=3)]]
     """
-    up_to = list(accumulate(counts.tolist()))
-    before = [0, *up_to[:-1]]
-    return [max(0, b + 1 - rank, rank - u) for b, u in zip(before, up_to, strict=True)]
+    below = math.floor(rate * (_HALF + target))  # left of the target: this − rate·F(c)
+    above = math.floor(rate * (_HALF - target))  # right of it: this + rate·F(c − 1)
+    before = np.concatenate([np.zeros(1, up_to.dtype), up_to[:-1]])
+    left = int(np.searchsorted(up_to, -(-below // rate), "left"))
+    right = int(np.searchsorted(before, -above // rate, "right"))
+    found = [[Level(0, left, right)]] if left < right else []
+    if right < left:
+        # Empty cells in between are off on both sides, and the larger loss counts.
+        level = int(before[right])
+        left = right = left if below - rate * level >= above + rate * level else right
+    least = 0
+    if not found:
+        sides = [below - rate * int(up_to[left - 1])] if left else []
+        sides += [above + rate * int(before[right])] if right < len(before) else []
+        least = min(sides)
+    start = int(np.searchsorted(up_to[:left], -((least + reach - below) // rate), "left"))
+    stop = right + int(np.searchsorted(before[right:], (least + reach - above) // rate, "right"))
+    leftward = [
+        Level(below - rate * count, start + first, start + behind)
+        for count, first, behind in _runs(up_to[start:left])
+    ]
+    rightward = [
+        Level(above + rate * count, right + first, right + behind)
+        for count, first, behind in _runs(before[right:stop])
+    ]
+    found += [side for side in (leftward[::-1], rightward) if side]
+    return found, start + len(up_to) - stop
 
 
-def draw(exponents: list[int], shift: int, words: Words) -> int:
-    """An index i with probability exactly ∝ exp(−exponents[i]/2^shift).
+def _runs(ascending: Counts) -> list[tuple[int, int, int]]:
+    """The different numbers of a list, and where each begins and ends."""
+    if not len(ascending):
+        return []
+    edges = (np.flatnonzero(np.diff(ascending)) + 1).tolist()
+    first = [0, *edges]
+    return list(zip(ascending[first].tolist(), first, [*edges, len(ascending)], strict=True))
 
-    A uniform number of [0, 1) is known by its first bits, the heights at which the weights lie on
-    top of each other by enclosures; both become finer until the number lies within one weight.
+
+def chosen(up_to: Counts, target: Fraction, rate: int, words: Words = system_words) -> int:
+    """A cell, with probability exactly ∝ exp(−exponent/2^54).
+
+    A uniform number of [0, 1) is known by its first bits, the heights at which the weights of the
+    levels lie on top of each other by enclosures, those of cells too far off by an upper bound;
+    all become finer until the number lies within one level, whose cells are alike.
     """
-    least = min(exponents)
-    above = [exponent - least for exponent in exponents]
     bits, drawn, precision = 0, 0, _FIRST_PRECISION
     while True:
         drawn, bits = drawn << WORD_BITS | int(words(1)[0]), bits + WORD_BITS
-        lower, upper = _heights(above, shift, precision)
+        levels, lower, upper = _heights(up_to, target, rate, precision)
         low = drawn * lower[-1] >> bits
         high = -(-(drawn + 1) * upper[-1] >> bits)
         index = bisect_right(upper, low) - 1
-        if index + 1 < len(lower) and high <= lower[index + 1]:
-            return index
+        if index < len(levels) and high <= lower[index + 1]:
+            level = levels[index]
+            return level.first + _uniform(level.behind - level.first, words)
         precision *= 2
 
 
-def _heights(exponents: list[int], shift: int, precision: int) -> tuple[list[int], list[int]]:
-    """Enclosures of 0, w_0, w_0 + w_1, …, as integers over 2^precision."""
-    known: dict[int, Enclosure] = {
-        exponent: exponential(exponent, shift, precision) for exponent in set(exponents)
-    }
-    weights = [known[exponent] for exponent in exponents]
-    lower = list(accumulate((low for low, _ in weights), initial=0))
-    upper = list(accumulate((high for _, high in weights), initial=0))
-    return lower, upper
+def _heights(
+    up_to: Counts, target: Fraction, rate: int, precision: int
+) -> tuple[list[Level], list[int], list[int]]:
+    """Levels, and enclosures of 0, w_0, w_0 + w_1, … and of all, as integers over 2^precision.
+
+    Cells beyond the levels weigh less than 2^−precision each.
+    """
+    sides, beyond = levels_of(up_to, target, rate, precision << FRACTION_BITS)
+    least = min(side[0].exponent for side in sides)
+    lower, upper = [], []
+    ratios: dict[int, tuple[int, int]] = {}
+    for side in sides:
+        exponent = side[0].exponent
+        weight = exponential(exponent - least, FRACTION_BITS, precision)
+        for level in side:
+            if gap := level.exponent - exponent:
+                if gap not in ratios:
+                    ratios[gap] = exponential(gap, FRACTION_BITS, precision)
+                weight, exponent = multiply(weight, ratios[gap], precision), level.exponent
+            cells = level.behind - level.first
+            lower.append(weight[0] * cells)
+            upper.append(weight[1] * cells)
+    levels = [level for side in sides for level in side]
+    # The last entries are all cells, those beyond counted as none and as 2^−precision each.
+    return (
+        levels,
+        [*accumulate(lower, initial=0), sum(lower)],
+        [*accumulate(upper, initial=0), sum(upper) + beyond],
+    )
+
+
+def _uniform(count: int, words: Words) -> int:
+    """A whole number from 0 to before `count`, uniformly: words beyond a multiple are drawn again.
+
+    Grids have fewer cells than a word has values.
+    """
+    most = (1 << WORD_BITS) // count * count
+    while (word := int(words(1)[0])) >= most:
+        pass
+    return word % count

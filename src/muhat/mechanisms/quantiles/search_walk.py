@@ -113,16 +113,21 @@ class Walk:
             raise AssertionError("the counts are of another interval")
         if self._search.further:
             self._tallies.append(tally)
-        part = 0
-        for level in reversed(range(rounds)):
-            middle = part + (1 << level) - 1
-            if self._compare(tally, middle) < 0:
-                part += 1 << level
+        part = self._part(tally, rounds)
         self.rounds_left = behind
         self.left += part << behind
         if not self.rounds_left:
             for _ in range(self._search.further):
                 self._compare(*self._place(self._wish()))
+
+    def _part(self, tally: Tally, rounds: int) -> int:
+        """The part of the interval that is left, of 2^rounds equal ones."""
+        part = 0
+        for level in reversed(range(rounds)):
+            middle = part + (1 << level) - 1
+            if self._compare(tally, middle) < 0:
+                part += 1 << level
+        return part
 
     def _compare(self, tally: Tally, block: int) -> int:
         """One round: ⌊S·(F − target)⌋ with its noise."""
