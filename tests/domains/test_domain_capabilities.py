@@ -12,9 +12,6 @@ from muhat.domains.base import Domain
 from muhat.domains.integers import Lattice
 
 SOURCES = Path(muhat.__file__).parent
-NOT_YET = {"planning", "protocols"}
-"""Rooms that still do."""
-
 KNOWN = {
     "cli/bounds.py",  # a command for balls
     "mechanisms/learning/clipping_stage.py",  # its own stages: a ball, or a single point
@@ -60,9 +57,7 @@ def asks(source: str) -> list[str]:
 
 
 FILES = sorted(
-    path
-    for path in SOURCES.rglob("*.py")
-    if path.relative_to(SOURCES).parts[0] not in {"domains", *NOT_YET}
+    path for path in SOURCES.rglob("*.py") if path.relative_to(SOURCES).parts[0] != "domains"
 )
 
 

@@ -153,6 +153,9 @@ class BallLattice(
     def steps(self) -> tuple[Fraction, ...]:
         return (self.grid,)
 
+    def largest(self, multipliers: Sequence[int]) -> int:
+        return multipliers[0] * self.radius
+
     def sensitivity(
         self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
     ) -> int:

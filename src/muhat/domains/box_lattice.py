@@ -173,6 +173,10 @@ class BoxLattice(
             return totals
         return [total + count * c for total, c in zip(totals, self.center_units, strict=True)]
 
+    def largest(self, multipliers: Sequence[int]) -> int:
+        ends = zip(multipliers, self.lower, self.upper, strict=True)
+        return max(b * max(-low, high) for b, low, high in ends)
+
     def sensitivity(
         self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
     ) -> int:

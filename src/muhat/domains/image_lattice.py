@@ -65,6 +65,9 @@ class ImageLattice(SumLattice):
     def steps(self) -> tuple[Fraction, ...]:
         return self.ball.steps
 
+    def largest(self, multipliers: Sequence[int]) -> int:
+        return self.ball.largest(multipliers)
+
     def sensitivity(
         self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool
     ) -> int:

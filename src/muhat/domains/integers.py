@@ -184,6 +184,13 @@ class SumLattice(Lattice):
         """The sums from where they are measured, one a row, for the number of records."""
         return totals
 
+    def largest(self, multipliers: Sequence[int]) -> int | None:
+        """The largest number of a record, times its multiplier; None where it must be looked for.
+
+        Of sums that are measured from the centre.
+        """
+        return None
+
     @abstractmethod
     def sensitivity(
         self, multipliers: Sequence[int], norm: float, replaced: bool, from_zero: bool

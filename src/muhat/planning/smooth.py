@@ -189,7 +189,7 @@ class UnbiasedMean(Mechanism):
 
 def smooth_mean(asked: Bounded, terms: Terms) -> UnbiasedMean:
     """The unbiased mean of a secret number of records."""
-    if not isinstance(asked.domain, Box):
+    if not asked.domain.by_column:
         raise InvalidInput(
             "an unbiased mean with a secret n is for records in a box: ",
             Parameter(
@@ -202,6 +202,7 @@ def smooth_mean(asked: Bounded, terms: Terms) -> UnbiasedMean:
                 " out, or make n public.",
             ),
         )
+    assert isinstance(asked.domain, Box)
     recipe = SmoothRecipe.of(
         BoxLattice.around(asked.domain.lower, asked.domain.upper),
         pure_epsilon(terms.privacy),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from muhat.domains import Ball, Domain
+from muhat.domains import Domain
 from muhat.domains.integers import SumLattice
 from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
@@ -35,8 +35,7 @@ _STEP_BITS = 50
 def staircase(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Stairs on the sum of a single column."""
     first = body.blocks[0]
-    one = len(body.blocks) == 1 and isinstance(first.lattice, SumLattice) and len(first.axes) == 1
-    if not one or first.table is not None:
+    if len(body.blocks) > 1 or len(first.axes) > 1 or first.table is not None:
         raise InvalidInput("staircase is for a single column.")
     assert isinstance(first.lattice, SumLattice)
     whole = IntegerQuery(first.lattice, (1,), 0, first.from_zero)
@@ -73,7 +72,7 @@ def _moved(query: IntegerQuery, protection: Protection) -> Fraction:
 
 def _competes(domain: Domain, promise: Privacy | Strength) -> bool:
     """For one column and a whole promise; what learns within shares of one has Laplace noise."""
-    one = domain.dim == 1 and (domain.by_column or isinstance(domain, Ball))
+    one = domain.dim == 1 and (domain.by_column or domain.euclidean_radius is not None)
     return one and isinstance(promise, Privacy) and least_stairs(promise, 1) is not None
 
 

@@ -26,7 +26,6 @@ from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat._integers import root_up
 from muhat.domains import Ball, Domain
-from muhat.domains.lattice import BallLattice, BoxLattice, ImageLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.integer_query import IntegerQuery
@@ -82,7 +81,7 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
         query, r = self.query, self.query.rows
         l2 = self._steps(query.sensitivity(2, Neighbors.SUBSTITUTE, 1)) + root_up(Fraction(r))
         l1 = root_up(Fraction(r)) * l2
-        if isinstance(query, IntegerQuery) and isinstance(query.lattice, BoxLattice):
+        if isinstance(query, IntegerQuery) and query.lattice and query.lattice.plain_box:
             l1 = min(l1, self._steps(query.sensitivity(1, Neighbors.SUBSTITUTE, 1)) + r)
         return Sensitivity(r, l1, l2)
 
@@ -145,17 +144,10 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
 
 def _farthest(query: PartQuery | BlockQuery) -> int | None:
     """The largest |v| of a record where that is known from the lattice."""
-    if not isinstance(query, IntegerQuery):
+    if not isinstance(query, IntegerQuery) or query.lattice is None:
         return None
-    lattice = query.lattice
-    if isinstance(lattice, BallLattice | ImageLattice):
-        most = query.multipliers[0] * lattice.radius
-    elif isinstance(lattice, BoxLattice):
-        ends = zip(query.multipliers, lattice.lower, lattice.upper, strict=True)
-        most = max(b * max(-low, high) for b, low, high in ends)
-    else:
-        return None
-    return (most >> query.fraction_bits) + 1
+    most = query.lattice.largest(query.multipliers)
+    return None if most is None else (most >> query.fraction_bits) + 1
 
 
 ORIGIN = Radius((0.0,))
@@ -178,7 +170,8 @@ class ShellEncoding(DomainEncoding, keys=("domain", "bits", "look", "inner")):
         super().__post_init__()
         object.__setattr__(self, "inner", _check.positive("inner", self.inner))
         ball = self.domain
-        if not isinstance(ball, Ball) or ball.center.any() or ball.dim != self.look.record_dim:
+        about_zero = ball.euclidean_radius is not None and not ball.center.any()
+        if not about_zero or ball.dim != self.look.record_dim:
             raise InvalidInput("a shell is encoded as a ball about 0 of the records' dimensions.")
 
     @classmethod
