@@ -164,5 +164,6 @@ def test_bad_moments_are_refused(make):
 def test_moments_of_one_number_are_means_of_an_interval(order, privacy):
     interval = mh.Box([-1.0], [1.0]) if order % 2 else mh.Box([0.0], [1.0])
     made = mh.plan_mean(domain=mh.MomentTensor(order, 1), n=1000, privacy=privacy)
-    simple = mh.plan_mean(domain=interval, n=1000, privacy=privacy)
+    same = {"mechanism": made.mechanism, "missing": "none", "population": False}
+    simple = mh.plan_mean(domain=interval, n=1000, privacy=privacy, **same)
     assert made.expected_error == pytest.approx(simple.expected_error, rel=1e-9)

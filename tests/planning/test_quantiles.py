@@ -313,7 +313,7 @@ def test_the_ledger_is_charged_once_and_before_reading(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise SourceFailed("the charge stays")
 
-    monkeypatch.setattr(grid_counts, "count_windows", broken)
+    monkeypatch.setattr(grid_counts, "counting_windows", broken)
     with pytest.raises(SourceFailed):
         median(ledger=ledger)
     assert ledger.spent == mh.ZCDP(rho=0.2)
@@ -334,14 +334,13 @@ def test_a_change_of_length_after_counting_is_noticed(monkeypatch):
     from muhat.data import grid_counts
     from muhat.data.grid_counts import WindowCounts
 
-    count = grid_counts.count_windows
-    monkeypatch.setattr(
-        grid_counts,
-        "count_windows",
-        lambda *a, **k: [
-            WindowCounts(t.before, t.counts, t.total, t.rows + 1) for t in count(*a, **k)
-        ],
-    )
+    count = grid_counts.counting_windows
+
+    def another(*a, **k):
+        found = yield from count(*a, **k)
+        return [WindowCounts(t.before, t.counts, t.total, t.rows + 1) for t in found]
+
+    monkeypatch.setattr(grid_counts, "counting_windows", another)
     with pytest.raises(DataChanged):
         median()
 

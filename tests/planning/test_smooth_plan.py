@@ -217,7 +217,7 @@ def test_the_ledger_is_charged_once_and_a_public_n_needs_no_such_noise(tmp_path:
     assert release.ledger_head is not None
     assert "100" not in json.dumps(entry.to_dict()["note"])
     public = mh.plan_mean(domain=BOX, n=100, privacy=mh.PureDP(epsilon=1), unbiased=True)
-    assert public.mechanism == "laplace"
+    assert public.mechanism == "staircase"
 
 
 def test_groups_have_no_unbiased_means() -> None:

@@ -112,7 +112,8 @@ def test_a_bad_set_is_refused(onto, expected):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        *(*MECHANISMS, "joint", "ratio", "smooth"),
+        *(name for name in MECHANISMS if name != "staircase"),
+        *("joint", "ratio", "smooth"),
         *("local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_bound_on_the_bias_is_shown_where_there_is_one():
 
 
 def test_a_domain_that_was_not_public_is_named_in_the_text():
-    ball = changed(KNOWN, certificate=None, mechanism="test", domain=mh.Ball(radius=2.5, dim=2))
+    ball = changed(KNOWN, certificate=None, learnt=True, domain=mh.Ball(radius=2.5, dim=2))
     assert "Clipped to a ball of radius 2.50 that was found privately" in repr(ball)
     assert "Clipped to" not in repr(changed(ball, bias=0.1))
     assert "Clipped to a set" in repr(changed(ball, domain=mh.Box([0, 0], [1, 1])))

@@ -44,6 +44,8 @@ def noise_of(monkeypatch, integers):
         monkeypatch.setattr(
             f"muhat.noise.rounded_{name}", lambda dim: np.array(integers, object).copy()
         )
+    drawn = lambda law, dim: np.array(integers, object).copy()  # noqa: E731
+    monkeypatch.setattr("muhat.noise.stairs.Stairs.sample", drawn)
 
 
 def plans():
