@@ -1,0 +1,133 @@
+"""Is it the least noise? muhat's errors beside the best known mechanisms' and what is possible.
+
+    python -m benchmarks.least [--write]
+
+The last writes benchmarks/results/least.md. Everything is computed from plans and formulas: no
+release is drawn, and nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import muhat as mh
+from benchmarks.least_known import Known, of_balls, of_boxes, of_cells, of_prefixes
+from benchmarks.pages import fenced, shown, versions
+from muhat.planning.plan import Plan
+from muhat.privacy import Privacy
+
+RESULTS = Path(__file__).parent / "results" / "least.md"
+N = 1000
+BEHIND = 1.01
+"""A known mechanism has less error from here on."""
+
+HEADER = (
+    f"  {'task':<16}{'promise':<34}{'muhat':>12}{'known':>12}  {'of':<20}{'muhat/known':>11}"
+    f"{'bound':>12}{'ratio':>8}  class"
+)
+
+ABOUT = """\
+Root mean square ℓ₂ errors, known before data are read: means of {n} complete records with a public
+n (records are replaced), counts and tables of counts with n secret (records are added or removed).
+`known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
+what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
+(Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar), the
+tree of partial sums and, as measured, HDMM's strategies. `bound` is the largest that the plan's
+certificate has, `ratio` muhat's error beside it, and `class` of which mechanisms, on which
+datasets, it speaks.
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked for, and what else is known to answer it."""
+
+    name: str
+    known: tuple[Known, ...]
+
+    def plan(self, privacy: Privacy) -> Plan:
+        """muhat's plan."""
+        kind, _, size = self.name.partition(" ")
+        if kind == "count":
+            return mh.plan_count(privacy=privacy)
+        if kind == "histogram":
+            return mh.plan_queries(mh.workloads.identity(int(size)), privacy=privacy)
+        if kind == "prefix":
+            return mh.plan_queries(mh.workloads.prefix(int(size)), privacy=privacy)
+        d = int(size)
+        domain = mh.Ball(1, d) if kind == "ball" else mh.Box([-1.0] * d, [1.0] * d)
+        missing = None if kind == "ball" else "none"
+        return mh.plan_mean(domain=domain, n=N, privacy=privacy, missing=missing, population=False)
+
+
+def tasks() -> Iterator[Task]:
+    """Numbers, tables, means of boxes and balls, prefixes."""
+    yield Task("count", of_cells(1))
+    for size in (10, 1000):
+        yield Task(f"histogram {size}", of_cells(size))
+    for d in (1, 2, 10, 100):
+        yield Task(f"box {d}", of_boxes(d, N))
+    for d in (2, 4, 16, 64):
+        yield Task(f"ball {d}", of_balls(d, N))
+    for size in (64, 256, 1024):
+        yield Task(f"prefix {size}", of_prefixes(size))
+
+
+def promises() -> Iterator[Privacy]:
+    """From very private to hardly."""
+    for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
+        yield mh.PureDP(epsilon=epsilon)
+    for epsilon in (0.1, 1.0, 4.0):
+        for delta in (1e-2, 1e-6):
+            yield mh.ApproxDP(epsilon=epsilon, delta=delta)
+    for rho in (0.1, 0.5, 1.0):
+        yield mh.ZCDP(rho=rho)
+    for mu in (0.5, 1.0, 2.0):
+        yield mh.GDP(mu=mu)
+
+
+def main(write: bool = False) -> None:
+    """The table, and how many cells are behind."""
+    kept = shown("the least noise", HEADER, lines())
+    if write:
+        made = f"Made by `python -m benchmarks.least --write` with {versions()}.\n"
+        page = ["# The least noise\n", made, ABOUT.format(n=N), fenced(kept)]
+        RESULTS.write_text("\n".join(page))
+
+
+def lines() -> Iterator[str]:
+    """One line a task and promise."""
+    tally: Counter[str] = Counter()
+    for task in tasks():
+        for privacy in promises():
+            plan = task.plan(privacy)
+            error, certificate = plan.expected_error, plan.certificate
+            best, name = min((each.error(privacy), each.name) for each in task.known)
+            behind = error / best
+            tally["cells"] += 1
+            tally["behind"] += behind > BEHIND
+            text = f"  {task.name:<16}{privacy!s:<34}{error:12.5g}{best:12.5g}  {name:<20}"
+            text += f"{behind:11.3f}"
+            if certificate is not None and certificate.ratio is not None:
+                bound = max(certificate.strongest(), key=lambda each: each.value or 0.0)
+                tally["certified"] += 1
+                tally["within 5 %"] += certificate.ratio <= 1.05
+                text += f"{bound.value:12.5g}{certificate.ratio:8.3f}"
+                text += f"  {bound.mechanisms}, {bound.datasets}"
+            yield text + ("  behind" if behind > BEHIND else "")
+    yield ""
+    yield (
+        f"  {tally['cells']} cells: a known mechanism has less error by more than 1 % in "
+        f"{tally['behind']}; {tally['certified']} have a certificate, {tally['within 5 %']} of "
+        "them within 5 %"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="The least noise.")
+    parser.add_argument("--write", action="store_true", help="write benchmarks/results")
+    main(parser.parse_args().write)

@@ -1,0 +1,154 @@
+"""Errors of known mechanisms by their formulas, as root mean square ℓ₂ norms of the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import muhat as mh
+from muhat.privacy import Privacy
+
+MEASURED = {
+    64: (42.6, "HDMM p-identity"),
+    256: (123.0, "HDMM p-identity"),
+    1024: (352.0, "tree"),
+}
+"""Prefixes of so many cells under pure privacy at ε = 1, as peers were measured."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A mechanism, and its error for a promise: infinite where it does not keep it."""
+
+    name: str
+    error: Callable[[Privacy], float]
+
+
+def of_cells(cells: int) -> tuple[Known, ...]:
+    """A record adds one to one of so many numbers."""
+    return (
+        Known("Laplace", lambda promise: math.sqrt(cells) * laplace(promise)),
+        Known("geometric", lambda promise: math.sqrt(cells) * geometric(promise)),
+        Known("cut Laplace", lambda promise: math.sqrt(cells) * cut_laplace(promise)),
+        Known("normal", lambda promise: math.sqrt(cells) * normal(promise)),
+    )
+
+
+def of_boxes(d: int, n: int) -> tuple[Known, ...]:
+    """The mean of d columns in [−1, 1], of n records: each moves every column by 2/n."""
+    moved = 2 / n
+    norm = math.sqrt(d * (d + 1) * (d + 2) / 3)
+    found = (
+        Known("K-norm", lambda promise: moved * norm / pure_epsilon(promise)),
+        Known("Laplace", lambda promise: moved * d * math.sqrt(d) * laplace(promise)),
+        Known("normal", lambda promise: moved * d * normal(promise)),
+    )
+    if d > 1:
+        return found
+    return (
+        *found,
+        Known("staircase", lambda promise: moved * staircase(promise)),
+        Known("cut Laplace", lambda promise: moved * cut_laplace(promise)),
+    )
+
+
+def of_balls(d: int, n: int) -> tuple[Known, ...]:
+    """The mean of vectors in the unit ball, of n records: each moves it by 2/n."""
+    moved, norm = 2 / n, math.sqrt(d * (d + 1))
+    return (
+        Known("K-norm", lambda promise: moved * norm / pure_epsilon(promise)),
+        Known("normal", lambda promise: moved * math.sqrt(d) * normal(promise)),
+    )
+
+
+def of_prefixes(cells: int) -> tuple[Known, ...]:
+    """All running totals of a table of counts."""
+    root = math.sqrt(math.fsum(_root_series(cells)))
+    answers = math.sqrt(cells * (cells + 1) / 2)
+    levels = math.ceil(math.log2(cells)) + 1
+    nodes = math.sqrt(math.fsum(k.bit_count() for k in range(1, cells + 1)))
+    measured, whose = MEASURED[cells]
+    return (
+        Known("Laplace, cells", lambda promise: answers * laplace(promise)),
+        Known("tree", lambda promise: levels * nodes * laplace(promise)),
+        Known("tree, normal", lambda promise: math.sqrt(levels) * nodes * normal(promise)),
+        Known("square root", lambda promise: root * normal(promise)),
+        Known(whose, lambda promise: measured / pure_epsilon(promise)),
+    )
+
+
+def _root_series(cells: int) -> list[float]:
+    """Squared norms of the rows of the square root of the prefix matrix, times its largest."""
+    coefficient, squares = 1.0, [1.0]
+    for k in range(1, cells):
+        coefficient *= (2 * k - 1) / (2 * k)
+        squares.append(coefficient**2)
+    column = math.fsum(squares)
+    rows = [math.fsum(squares[: k + 1]) for k in range(cells)]
+    return [column * row for row in rows]
+
+
+# Noise for one number that a person moves by one.
+
+
+def pure_epsilon(promise: Privacy) -> float:
+    """ε of what is pure, or implied by it; 0 where no pure noise is measured."""
+    match promise:
+        case mh.PureDP() | mh.ApproxDP():
+            return float(promise.epsilon)
+    return math.ulp(0.0)
+
+
+def laplace(promise: Privacy) -> float:
+    return math.sqrt(2) / pure_epsilon(promise)
+
+
+def geometric(promise: Privacy) -> float:
+    b = math.exp(-pure_epsilon(promise))
+    return math.sqrt(2 * b) / (1 - b) if b < 1 else math.inf
+
+
+def staircase(promise: Privacy) -> float:
+    b = math.exp(-pure_epsilon(promise))
+    return math.sqrt((b * (1 + b) / 2) ** (2 / 3) + b) / (1 - b) if b < 1 else math.inf
+
+
+def cut_laplace(promise: Privacy) -> float:
+    """Laplace noise without its tails, which weigh δ."""
+    if not isinstance(promise, mh.ApproxDP):
+        return math.inf
+    epsilon, delta = float(promise.epsilon), float(promise.delta)
+    end = math.log1p(math.expm1(epsilon) / (2 * delta))
+    kept = -math.expm1(-end)
+    return math.sqrt((2 - math.exp(-end) * (end * (end + 2) + 2)) / kept) / epsilon
+
+
+def normal(promise: Privacy) -> float:
+    """Normal noise of the least deviation that keeps the promise."""
+    match promise:
+        case mh.GDP():
+            return 1 / float(promise.mu)
+        case mh.ZCDP():
+            return 1 / math.sqrt(2 * float(promise.rho))
+        case mh.ApproxDP():
+            return _analytic(float(promise.epsilon), float(promise.delta))
+    return math.inf
+
+
+def _analytic(epsilon: float, delta: float) -> float:
+    """By bisection of Balle and Wang's equation."""
+
+    def lost(sigma: float) -> float:
+        near, far = 0.5 / sigma - epsilon * sigma, -0.5 / sigma - epsilon * sigma
+        return _below(near) - math.exp(epsilon) * _below(far)
+
+    low, high = 1e-3, 1e4
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if lost(middle) <= delta else (middle, high)
+    return high
+
+
+def _below(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2)) / 2
