@@ -16,9 +16,9 @@ from muhat.data.grids import UniformGrid
 from muhat.data.histogram import open_cells
 from muhat.data.moments import Family, MomentColumn, open_moments
 from muhat.data.shared import (
+    OpenTable,
     Pass,
     Reading,
-    Table,
     TableColumns,
     View,
     _Several,
@@ -73,7 +73,7 @@ GRID, WINDOW = UniformGrid(0.0, 100.0, 1.0), Window(0, 0, 0, 101)
 COUNTS = Family((), ())
 
 
-def readings(table: Table, people: People | None = None) -> list[Reading[Any]]:
+def readings(table: OpenTable, people: People | None = None) -> list[Reading[Any]]:
     pay = MomentColumn("pay", 0, 100)
     moments = open_moments(table, [pay], [REGION, YEAR], people=people)
     cells = open_cells(table, ["year"], [YEAR], people=people)

@@ -21,7 +21,7 @@ from muhat.data.spark import _field, fields_of, is_spark, quoted, spark_data
 from muhat.data.spark_plan import reason_in
 from muhat.data.spark_rows import Numbered
 from muhat.data.spark_ship import packed_package
-from muhat.data.spark_worker import Pass, forget_zips, run, vectors
+from muhat.data.spark_worker import WorkerPass, forget_zips, run, vectors
 from muhat.data.states import unpacked
 from muhat.domains.lattice import BoxLattice
 from muhat.errors import InvalidInput
@@ -82,12 +82,12 @@ def batches(*values: Any) -> list[Any]:
     return [pa.RecordBatch.from_arrays([lists(*part)], ["v"]) for part in values]
 
 
-def states(task: Pass, work: str, given: list[Any]) -> list[Any]:
+def states(task: WorkerPass, work: str, given: list[Any]) -> list[Any]:
     return list(run(pickle.dumps(task), work, iter(given)))
 
 
 def test_partitions_are_folded_and_their_states_merged() -> None:
-    task = Pass(MAKE, (None,), (2,))
+    task = WorkerPass(MAKE, (None,), (2,))
     parts = [([1, 2], [3, None]), ([9, 9],)], [([0.5, 0.25], None, [1])], []
     rows = [states(task, "fold", batches(*part)) for part in parts]
     assert [[batch.num_rows for batch in each] for each in rows] == [[1], [1], [1]]
@@ -103,7 +103,7 @@ def test_partitions_are_folded_and_their_states_merged() -> None:
 
 
 def test_rows_are_left_out_by_their_numbers() -> None:
-    task = Pass(MAKE, (None,), (2,), np.array([7, 99], np.int64))
+    task = WorkerPass(MAKE, (None,), (2,), np.array([7, 99], np.int64))
     batch = pa.RecordBatch.from_arrays(
         [lists([1, 2], [3, 4], [5, 6]), pa.array([6, 7, 8])], ["v", "number"]
     )
@@ -116,7 +116,7 @@ def test_rows_are_left_out_by_their_numbers() -> None:
 def test_a_worker_that_breaks_says_nothing_of_why() -> None:
     broken = pa.RecordBatch.from_arrays([pa.array(["canary"])], ["v"])
     with pytest.raises(RuntimeError, match=r"^muhat: a partition could not be read") as caught:
-        states(Pass(MAKE, (None,), (2,)), "fold", [broken])
+        states(WorkerPass(MAKE, (None,), (2,)), "fold", [broken])
     assert caught.value.__context__ is None
 
 

@@ -177,7 +177,7 @@ class TableColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class OpenTable:
     """Data that were opened once for several readers; made from arguments and metadata alone.
 
     `rows` are those that enter. Records of people are made of them where a reader asks for that.

@@ -13,7 +13,7 @@ from muhat.data.coding import Coder
 from muhat.data.files import FileData, open_files
 from muhat.data.formats import KINDS
 from muhat.data.selection import Coders, Columns, coders_for, column_names
-from muhat.data.shared import Table, TableColumns
+from muhat.data.shared import OpenTable, TableColumns
 from muhat.data.unit_ids import IdentityCoder
 from muhat.data.units import EnteringRows, People, of_people
 from muhat.errors import InvalidInput
@@ -50,7 +50,7 @@ def open_source(
     >>> open_source(np.zeros((3, 2))).columns
     ('0', '1')
     """
-    if isinstance(data, Table):
+    if isinstance(data, OpenTable):
         return data.view(column_names(columns) if columns else (), coders, people)
     if people is not None:
         return _open_people(data, columns, dim, coders, people)
@@ -72,7 +72,7 @@ def open_source(
     return _open_foreign(data, chosen, dim, coders)
 
 
-def open_table(data: Any, reads: TableColumns) -> Table:
+def open_table(data: Any, reads: TableColumns) -> OpenTable:
     """The data, opened once for all who read these columns, or InvalidInput; no value is read.
 
     `open_source` takes it in the place of the data, for some of the columns.
@@ -82,10 +82,10 @@ def open_table(data: Any, reads: TableColumns) -> Table:
     if people is not None:
         rows = open_source(data, names, len(names), coders=coders, people=people)
         assert isinstance(rows, EnteringRows)
-        return Table(reads, rows, rows.records)
+        return OpenTable(reads, rows, rows.records)
     # Without columns there is only something to count.
     rows = open_source(data, names, len(names), coders=coders) if names else open_source(data)
-    return Table(reads, rows)
+    return OpenTable(reads, rows)
 
 
 def _open_people(

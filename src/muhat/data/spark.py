@@ -21,7 +21,7 @@ from muhat.data.spark_plan import require_same_rows
 from muhat.data.spark_quiet import quiet, quietly
 from muhat.data.spark_rows import Numbered, numbered
 from muhat.data.spark_ship import require_running, ship
-from muhat.data.spark_worker import SCHEMA, Pass
+from muhat.data.spark_worker import SCHEMA, WorkerPass
 from muhat.data.states import Numbers, packed, unpacked
 from muhat.errors import DataChanged, InvalidInput
 
@@ -168,7 +168,7 @@ class SparkSource(Source):
     def _states(self, accumulator: Callable[[], Accumulated], size: int) -> Iterator[bytes]:
         from pyspark import cloudpickle
 
-        this = Pass(accumulator, self._selection.coders, self._widths, self._left_out)
+        this = WorkerPass(accumulator, self._selection.coders, self._widths, self._left_out)
         task = cloudpickle.dumps(this)
         folded = self._chosen().mapInArrow(_work(task, "fold"), SCHEMA)
         if size > SMALL_STATE:

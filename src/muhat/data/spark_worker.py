@@ -27,7 +27,7 @@ SCHEMA = "state binary"
 
 
 @dataclass(frozen=True)
-class Pass:
+class WorkerPass:
     """What a pass does with the columns of Arrow batches, in their order.
 
     `widths` has the number of coordinates of a column of lists, 0 for a column of plain values.
@@ -80,7 +80,7 @@ def run(task: bytes, work: str, batches: Iterator[Any]) -> Iterator[Any]:
     state = None
     try:
         # Made anew for every partition: an accumulator may share something with its copies.
-        this: Pass = pickle.loads(task)
+        this: WorkerPass = pickle.loads(task)
         state = packed((this.fold if work == "fold" else this.merge)(batches).state())
     except Exception:
         state = None
