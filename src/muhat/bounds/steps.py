@@ -6,6 +6,7 @@ this, weighted by a dual solution, bound E Z² from below:
     ε-DP      E Z² ≥ V = 1/(2sinh²(ε/2)), which two-sided geometric noise attains,
     μ-GDP     E Z² ≥ c²/μ², 1 − c = 2e−8 at μ = 1 and 0.03 at μ = 2,
     (ε, δ)    E Z² ≥ V_T − 2δ·max λ, V_T a bound on E min(|Z|, T)²; the best T is searched,
+    ρ-zCDP    E Z² ≥ c²/2ρ, 1 − c = 0.004 at ρ = ½ and 0.02 at ρ = 1 (`entropy`),
     others    E Z² ≥ ¼(1/κ² − 1), the pair inequality of `divergences`.
 
 A mechanism that is not additive noise, nor unbiased, is tried on datasets with y = 0 … m copies of
@@ -17,13 +18,16 @@ below the error of any mechanism on one of these datasets. Proofs: docs/proofs/s
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from muhat.bounds.divergences import log_group_approx, log_one_sided_pure, pair
+from muhat.bounds.entropy import log_entropy_square
 from muhat.privacy import Privacy
+from muhat.privacy.rounding import float_at_least
 
 LARGEST_MU = 3.2
 """Above it the tests on half-lines say less than the pair inequality."""
@@ -74,6 +78,12 @@ def _floors(privacy: Privacy, copies: float) -> list[Floor]:
     found = [(pairs, f"B5 for {privacy.spoken}")]
     if mu is not None:
         found.append((_normal(mu, copies), "B11, GDP"))
+    else:
+        first = privacy.renyi(Fraction(1))
+        assert first is not None
+        groups = privacy.implied_rho is not None
+        entropy = log_entropy_square(float_at_least(first), copies, groups=groups)
+        found.append((entropy, f"B11, {privacy.spoken}"))
     return _known(found)
 
 
