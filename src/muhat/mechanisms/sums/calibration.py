@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class SumMechanism:
     beside_columns: bool = False
     beside_ball: bool = False
 
-    @property
+    @cached_property
     def kind(self) -> NoiseKind:
         """In what its privacy is counted."""
         return kind_of(self.law)
