@@ -88,7 +88,7 @@ def test_a_share_of_one_kind_is_none_of_the_other() -> None:
     with pytest.raises(AssertionError, match="another kind"):
         step.part(NoiseKind.NORMAL, Fraction(1, 2))
     with pytest.raises(AssertionError, match="another kind"):
-        step.check(LAWS["normal"], Fraction(1))
+        step.check(LAWS["normal"], Fraction(1), 1)
 
 
 @pytest.mark.parametrize("kind", NoiseKind)

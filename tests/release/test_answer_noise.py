@@ -55,7 +55,7 @@ def test_without_coefficients_one_variable_bounds_all():
 def test_pure_and_normal_noise_are_compared_by_the_same_measure():
     promise = mh.ApproxDP(epsilon=0.5, delta=1e-9)
     plan = mh.plan_queries(mh.workloads.prefix(32), privacy=promise, p=math.inf)
-    assert plan.mechanism == "laplace noise, every cell"
+    assert plan.mechanism == "laplace noise, cells and sums"
     errors = dict(plan.alternatives)
     assert errors["normal noise, optimised by interior point"] > 2.2 * plan.expected_error
     assert plan.expected_error_method == "monte carlo"
