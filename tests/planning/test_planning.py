@@ -51,13 +51,18 @@ def test_normal_noise_fits_the_promise(promise, strength):
     [
         (mh.Box([0], [1]), "staircase"),
         (mh.Box([0] * 30, [1] * 30), "box-norm"),
-        (mh.Ball(radius=1, dim=16), "ellipsoid-norm"),
-        (mh.Ball(radius=1, dim=17), "gaussian"),
+        (mh.Ball(radius=1, dim=3), "ellipsoid-norm"),
+        (mh.Ball(radius=1, dim=16), "ellipsoid-norm-delta"),
+        (mh.Ball(radius=1, dim=64), "ellipsoid-norm-delta"),
+        (mh.Ball(radius=1, dim=65), "gaussian"),
         (mh.Box([0] * 60, [1] * 60), "gaussian"),
     ],
 )
 def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
-    """ε/μ = 4.2247 here: its square is 17.8, and √(d + 1) is what pure noise costs in a ball."""
+    """ε/μ = 4.2247 here: its square is 17.8, and √(d + 1) is what pure noise costs in a ball.
+
+    At its own δ that noise is less than normal noise up to 64 dimensions and more.
+    """
     approximate = mh.ApproxDP(epsilon=1, delta=1e-6)
     plan = mh.plan_mean(domain=domain, n=1000, privacy=approximate)
     assert plan.mechanism == name
@@ -66,9 +71,9 @@ def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
     normal = mh.plan_mean(domain=domain, n=1000, privacy=approximate, mechanism="gaussian")
     assert errors["gaussian"] == normal.expected_error
     pure = mh.plan_mean(domain=domain, n=1000, privacy=mh.PureDP(epsilon=1))
-    assert min(each for which, each in errors.items() if which != "gaussian") == pytest.approx(
-        pure.expected_error, rel=2e-6
-    )
+    only_pure = {which: each for which, each in errors.items() if "delta" not in which}
+    del only_pure["gaussian"]
+    assert min(only_pure.values()) == pytest.approx(pure.expected_error, rel=2e-6)
 
 
 @pytest.mark.parametrize("origin", [False, True])

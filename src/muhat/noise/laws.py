@@ -8,6 +8,7 @@ from muhat.noise.kinds import NoiseKind
 from muhat.noise.laplace import Laplace
 from muhat.noise.law import IndependentFamily, Law, ScaleFamily, Shape
 from muhat.noise.maximum_norm import DiamondNorm, MaximumNorm
+from muhat.noise.norm_at_delta import NormAtDelta
 from muhat.noise.normal import Normal
 from muhat.noise.stairs import Stairs
 
@@ -24,6 +25,7 @@ SHAPES: dict[str, Shape | type[Shape]] = {
     **LAWS,
     DiamondNorm.name: DiamondNorm(),
     Stairs.name: Stairs,
+    NormAtDelta.name: NormAtDelta,
 }
 """All that a release may say of its noise; a class where numbers decide the shape."""
 

@@ -5,6 +5,7 @@ ellipsoid around it for the error in question (`muhat.ellipsoids`),
 
     gaussian         Σx + N(0, M/μ²)                             is μ-GDP,
     ellipsoid_norm   Σx + z, density ∝ exp(−ε·√(zᵀM⁻¹z))         is purely ε-private,
+                     and with σ > ε in the place of ε (ε, δ)-private for some δ,
 
 because one record moves the sum by s with sᵀM⁻¹s ≤ 1. (Nikolov–Tang 2024, Theorem 15, with the
 difference body; for pure privacy the K-norm mechanism of Hardt–Talwar.) Proofs:
@@ -13,12 +14,19 @@ docs/proofs/gaussian.md, docs/proofs/norms.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from muhat.domains import Ball, Domain, Ellipsoid
 from muhat.domains.vectors import Vector
+from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism, calibrated
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laws import LAWS
+from muhat.noise.norm_at_delta import NormAtDelta, strength_at_delta
 from muhat.noise.protection import Protection
+from muhat.privacy import Privacy
 
 
 def gaussian(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
@@ -30,6 +38,29 @@ def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection
     """The K-norm mechanism of the smallest ellipsoid: (d+1)·M/ε² is its covariance."""
     law = LAWS["euclidean-norm"]
     return calibrated("ellipsoid-norm", law, body, protection, p=p, weights=weights)
+
+
+def ellipsoid_norm_delta(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
+    """The same noise, as much of it as its own δ takes: less than ε does in 4 to 64 dimensions."""
+    name, promise, lattice = "ellipsoid-norm-delta", protection.promise, body.blocks[0].lattice
+    strength = None
+    if len(body.blocks) == 1 and isinstance(promise, Privacy):
+        strength = strength_at_delta(lattice.dim, promise)
+    if strength is None:
+        raise InvalidInput(f"{name} is for approximate privacy, in 4 to 64 dimensions.")
+    scaled = replace(protection, promise=Strength(NoiseKind.PURE, strength**2))
+    found = calibrated(name, LAWS["euclidean-norm"], body, scaled, p=p, weights=weights)
+    law = NormAtDelta(found.query.rows)
+    return replace(found, law=law, protection=protection)
+
+
+def _has_delta(domain: Domain, promise: Privacy | Strength) -> bool:
+    """For a ball or an ellipsoid, where some δ is allowed."""
+    return (
+        isinstance(domain, Ball | Ellipsoid)
+        and isinstance(promise, Privacy)
+        and strength_at_delta(domain.dim, promise) is not None
+    )
 
 
 GAUSSIAN = SumMechanism(
@@ -48,6 +79,13 @@ ELLIPSOID_NORM = SumMechanism(
     ellipsoid_norm,
     lambda domain, promise: True,
     beside_ball=True,
+)
+ELLIPSOID_NORM_DELTA = SumMechanism(
+    "ellipsoid-norm-delta",
+    "K-norm noise of the smallest ellipsoid, at its own δ",
+    NormAtDelta.name,
+    ellipsoid_norm_delta,
+    _has_delta,
 )
 
 ELLIPSOIDAL = {each.kind: each for each in (GAUSSIAN, ELLIPSOID_NORM)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from muhat.domains import Domain
 from muhat.mechanisms.sums.box_norm import BOX_NORM
 from muhat.mechanisms.sums.calibration import SumMechanism
-from muhat.mechanisms.sums.ellipsoidal import ELLIPSOID_NORM, GAUSSIAN
+from muhat.mechanisms.sums.ellipsoidal import ELLIPSOID_NORM, ELLIPSOID_NORM_DELTA, GAUSSIAN
 from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
 from muhat.mechanisms.sums.staircase import STAIRCASE
 from muhat.noise.kinds import NoiseKind, Strength
@@ -16,7 +16,15 @@ from muhat.privacy import Privacy
 
 MECHANISMS = {
     each.name: each
-    for each in (GAUSSIAN, LAPLACE, STAIRCASE, BOX_NORM, ELLIPSOID_NORM, PLAIN_LAPLACE)
+    for each in (
+        GAUSSIAN,
+        LAPLACE,
+        STAIRCASE,
+        BOX_NORM,
+        ELLIPSOID_NORM,
+        ELLIPSOID_NORM_DELTA,
+        PLAIN_LAPLACE,
+    )
 }
 
 
