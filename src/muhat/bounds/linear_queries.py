@@ -89,8 +89,8 @@ def linear_queries(
     ...     print(bound.sentence())
     Every unbiased 0.1-zCDP mechanism has error at least 59.5 on every dataset.
     Every unbiased 0.1-zCDP mechanism has error at least 61.56 on some dataset.
-    Every 0.1-zCDP mechanism has error at least 61.56 on some dataset.
-    Every additive-noise 0.1-zCDP mechanism has error at least 61.56 on every dataset.
+    Every 0.1-zCDP mechanism has error at least 62.59 on some dataset.
+    Every additive-noise 0.1-zCDP mechanism has error at least 62.59 on every dataset.
     """
     if not isinstance(W, Workload):
         raise InvalidInput(

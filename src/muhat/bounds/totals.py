@@ -121,10 +121,10 @@ def mean(K: Domain, *, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBou
     >>> from muhat.privacy import ZCDP
     >>> for bound in mean(Box([0.0], [1.0]), n=1000, privacy=ZCDP(rho=0.1)):
     ...     print(bound.mechanisms, bound.datasets, f"{bound.value:.6f}")
-    any some 0.002177
+    any some 0.002178
     unbiased every 0.001744
     unbiased some 0.002199
-    additive every 0.002199
+    additive every 0.002236
     unbiased every 0.000531
     """
     n, p = _check.count("n", n), _check.norm_order(p)
