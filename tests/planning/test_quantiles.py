@@ -217,12 +217,12 @@ def test_intervals_are_steady():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("promise", [mh.ZCDP(rho=0.01), mh.PureDP(epsilon=0.3)], ids=str)
+@pytest.mark.parametrize("promise", [mh.ZCDP(rho=0.01), mh.PureDP(epsilon=1)], ids=str)
 @pytest.mark.parametrize("n", [4_000, None])
 def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
     """400 releases of three quantiles at 90 %: 5.5 standard errors, a false alarm below 4e-8 each.
 
-    Planted: of records twice as large they miss the quantiles more often than that.
+    Planted: each misses the quantile of another fraction more often than that.
     """
     rng = np.random.default_rng(2)
     data = np.where(rng.random(4_000) < 0.4, np.nan, np.round(rng.gamma(2, 200, 4_000)))
@@ -233,7 +233,7 @@ def test_intervals_of_recorded_values_cover_their_quantiles(promise, n):
     for _ in range(400):
         release = median(data, asked, upper=5_000, resolution=1, privacy=promise, n=n)
         lower, upper = (end[:, 0] for end in release.interval(0.9))
-        for count, sought in ((held, truth), (careless, 2 * truth)):
+        for count, sought in ((held, truth), (careless, truth[[2, 2, 0]])):
             count += (lower <= sought) & (sought <= upper)
     allowed = 0.9 - 5.5 * math.sqrt(0.09 / 400)
     assert (held / 400 >= allowed).all()
