@@ -45,7 +45,7 @@ def log_entropy_square(rho: float, copies: float, *, groups: bool) -> float | No
     return math.log(best) + 2 * math.log(count) if best > 0 else None
 
 
-class Dual:
+class EntropyDual:
     """w, h, the largest A, and A at the offsets from 1 that decide."""
 
     def __init__(self, weight: float, level: float, nodes: int) -> None:
@@ -85,14 +85,14 @@ class Dual:
 
 
 @lru_cache(maxsize=256)
-def nearly_best(rho: float) -> Dual:
+def nearly_best(rho: float) -> EntropyDual:
     """w = (1 + 0.07ρ²)/(4ρ²), and the largest h that H reaches between, too."""
     weight = (1 + 0.07 * min(rho, 2.0) ** 2) / (4 * rho * rho)
     low, high = 0.0, 4 * rho * weight + 1
     for _ in range(24):
         level = (low + high) / 2
-        if float(np.min(Dual(weight, level, 4).between())) >= level:
+        if float(np.min(EntropyDual(weight, level, 4).between())) >= level:
             low = level
         else:
             high = level
-    return Dual(weight, low, NODES)
+    return EntropyDual(weight, low, NODES)
