@@ -64,7 +64,7 @@ def mean(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Release the private mean of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+    """Release the private mean of columns of FILES: CSV, JSON lines, Parquet, Arrow or ORC.
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 

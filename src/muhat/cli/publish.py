@@ -42,7 +42,7 @@ def publish(
     as_json: bool,
     engine: ChosenEngine,
 ) -> None:
-    """Release what the TOML file SPECIFICATION asks of FILES: CSV, JSON lines, Parquet or Arrow.
+    """Release what the TOML file SPECIFICATION asks of FILES: CSV, JSON, Parquet, Arrow or ORC.
 
     It names the promise, the public facts about the table and the statistics; its digest goes into
     the account. `muhat plan SPECIFICATION` shows what it will cost and how good it will be.

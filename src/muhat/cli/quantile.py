@@ -92,7 +92,7 @@ def quantile(
     engine: ChosenEngine,
     promise: Promised,
 ) -> None:
-    """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet or Arrow.
+    """Release private quantiles of columns of FILES: CSV, JSON lines, Parquet, Arrow or ORC.
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 

@@ -104,7 +104,7 @@ def queries(
     engine: ChosenEngine,
     promise: Promised,
 ) -> None:
-    """Release counts of FILES (CSV, JSON lines, Parquet or Arrow): tables, ranges, running counts.
+    """Release counts of FILES (CSV, JSON, Parquet, Arrow, ORC): tables, ranges, running counts.
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
