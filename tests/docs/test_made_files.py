@@ -32,3 +32,9 @@ def test_the_errata_page_has_the_numbers_of_the_study():
     """If not: python scripts/make_errata_page.py."""
     page = runpy.run_path(str(ROOT / "scripts" / "make_errata_page.py"))["page"]()
     assert (ROOT / "docs" / "errata.md").read_text() == page
+
+
+def test_the_table_of_certificates_has_the_numbers_of_its_plans():
+    """If not: python scripts/make_bounds_table.py."""
+    table = runpy.run_path(str(ROOT / "scripts" / "make_bounds_table.py"))["table"]()
+    assert table in (ROOT / "docs" / "theory.md").read_text()
