@@ -246,6 +246,17 @@ def test_the_privacy_for_an_error_reaches_it_and_no_less_would(kind, domain):
     assert reached >= 0.02 * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("error", [0.2, 0.02, 0.0005, 0.00001])
+@pytest.mark.parametrize(("kind", "delta"), [("pure", None), ("approx", 1e-6), ("approx", 1e-4)])
+def test_the_privacy_for_one_column_is_found_though_errors_are_not_in_proportion(
+    kind, delta, error
+):
+    given = {"domain": {"a": (0, 1)}, "n": 1000, "missing": "none"}
+    promise = mh.privacy_for(**given, error=error, kind=kind, delta=delta)
+    plan = mh.plan_mean(**given, privacy=promise)
+    assert error * (1 - 2e-6) <= plan.expected_error <= error * (1 + 1e-9)
+
+
 def test_an_error_bound_beyond_a_domain_needs_hardly_any_privacy_loss():
     assert mh.privacy_for(domain=BALL, n=1000, error=0.01, kind="zcdp") == mh.ZCDP(rho=0.2)
 

@@ -78,9 +78,7 @@ def _floors(privacy: Privacy, copies: float) -> list[Floor]:
     found = [(pairs, f"B5 for {privacy.spoken}")]
     if mu is not None:
         found.append((_normal(mu, copies), "B11, GDP"))
-    else:
-        first = privacy.renyi(Fraction(1))
-        assert first is not None
+    elif (first := privacy.renyi(Fraction(1))) is not None:
         groups = privacy.implied_rho is not None
         entropy = log_entropy_square(float_at_least(first), copies, groups=groups)
         found.append((entropy, f"B11, {privacy.spoken}"))

@@ -42,6 +42,7 @@ class Ball(Domain, keys=("radius", "center")):
 
     kind = "ball"
     clips_to_nearest = True
+    is_round = True
     has_squares = True
     radius: float
     center: Vector

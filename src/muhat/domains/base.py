@@ -42,6 +42,8 @@ class Domain(Plain, ABC, tag="domain", exact=True):
     """Whether `clip` moves a record to the nearest point of K, and K is convex."""
     by_column: ClassVar[bool] = False
     """Whether K bounds every column by itself: a box."""
+    is_round: ClassVar[bool] = False
+    """Whether K is a Euclidean ball or an ellipsoid."""
     has_squares: ClassVar[bool] = False
     """Whether squares of single columns can be released beside the sums."""
     center: Vector

@@ -54,6 +54,7 @@ class Ellipsoid(Domain):
     """
 
     kind = "ellipsoid"
+    is_round = True
     diagonal: Vector
     is_diagonal: bool
     center: Vector

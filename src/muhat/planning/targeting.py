@@ -23,7 +23,7 @@ from muhat.statistics.schema import Schema
 
 STEPS = 30
 CLOSE = 1e-6
-"""How near to the least a promise is that has to leave something for learning."""
+"""How near to the least a promise is that is searched for, and in how many steps at most."""
 
 
 @overload
@@ -109,7 +109,7 @@ def privacy_for(
             missing=missing,
         )
 
-    # The error is inversely proportional to ε, or to μ, so a unit plan says what is needed.
+    # The error is about inversely proportional to ε, or to μ: a unit plan says what is needed.
     kinds = [False] * asked.admits_normal + [True] * asked.admits_pure
     found = []
     for pure in kinds:
@@ -192,12 +192,32 @@ def _reached(
     plan: Callable[[Privacy], Plan],
     target: float,
 ) -> Privacy:
-    """The promise of this many units, and a little more if rounding takes it."""
-    for slack in (0.0, 1e-12, 1e-9, 1e-6):
-        promise = asked.of_noise(strength * (1 + slack), pure=pure, delta=delta)
-        if _error(plan(promise)) <= target * (1 + 1e-9):
+    """The weakest promise with this error, from one that would have it in proportion.
+
+    Errors fall as promises grow, those of stairs and of noise at its own δ not in proportion.
+    """
+    place = math.log(strength)
+    missed: tuple[float, float] | None = None
+    reached: tuple[float, float, Privacy] | None = None
+    for step in range(STEPS):
+        promise = asked.of_noise(math.exp(place), pure=pure, delta=delta)
+        beyond = math.log(_error(plan(promise)) / target)
+        if -CLOSE <= beyond <= 1e-9:
             return promise
-    raise InvalidInput("the target error is out of reach of exact arithmetic.")
+        if beyond > 0:
+            missed = place, beyond
+        else:
+            reached = place, beyond, promise
+        if missed is None or reached is None:
+            place += beyond + math.copysign(CLOSE / 8, beyond)
+        elif step % 3:
+            slope = (reached[1] - missed[1]) / (reached[0] - missed[0])
+            place = reached[0] - (reached[1] + CLOSE / 2) / slope
+        else:
+            place = (missed[0] + reached[0]) / 2
+    if reached is None:
+        raise InvalidInput("the target error is out of reach of exact arithmetic.")
+    return reached[2]
 
 
 def _error(plan: Plan) -> float:

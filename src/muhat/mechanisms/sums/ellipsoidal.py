@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muhat.domains import Ball, Domain, Ellipsoid
+from muhat.domains import Domain
 from muhat.domains.vectors import Vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
@@ -57,7 +57,7 @@ def ellipsoid_norm_delta(body: Body, p: float, weights: Vector, protection: Prot
 def _has_delta(domain: Domain, promise: Privacy | Strength) -> bool:
     """For a ball or an ellipsoid, where some δ is allowed."""
     return (
-        isinstance(domain, Ball | Ellipsoid)
+        domain.is_round
         and isinstance(promise, Privacy)
         and strength_at_delta(domain.dim, promise) is not None
     )
