@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -257,6 +258,14 @@ def test_group_means_are_the_same_bits_in_one_pass(
     assert len(passes) == 1
 
 
+def within(accumulator: Any) -> Iterator[Any]:
+    """It, and those that it prepares records for, leaves some out for, or hands them all to."""
+    yield accumulator
+    for part in (*getattr(accumulator, "parts", ()), getattr(accumulator, "inner", None)):
+        if part is not None:
+            yield from within(part)
+
+
 def test_everything_that_adds_up_has_been_on_spark(
     frame: Any, passes: list[Any], tmp_path: Path
 ) -> None:
@@ -271,15 +280,16 @@ def test_everything_that_adds_up_has_been_on_spark(
         frame, columns=["a"], lower=0, upper=9, privacy=RHO, by="flag", groups=[True, False]
     )
     people = mh.Schema({"a": (0, 9), "flag": [True, False]}, unit="code", max_rows=2)
-    mh.plan([mh.Mean("a", by="flag")], schema=people, privacy=RHO, n=None).release(frame)
+    both = [mh.Mean("a", by="flag"), mh.Quantile("a")]
+    mh.plan(both, schema=people, privacy=RHO, n=None).release(frame)
+    unknown = mh.Schema({"flag": "learn"})
+    learning = mh.ApproxDP(epsilon=1.0, delta=1e-6)
+    mh.plan([mh.Count(by="flag")], schema=unknown, privacy=learning, n=None).release(frame)
     for name in ("recentring", "shifted, as printed", "clipped-laplace"):
         mh.mean(frame, columns=["a", "b"], **MEANS[name])
     for options in SPLIT.values():
         mh.mean(pinned, columns=["a", "b"], missing="center", **options)
-    # Some prepare records, or leave them out, for another one within.
-    names = {
-        type(part).__name__ for each in passes for part in (each, getattr(each, "inner", each))
-    }
+    names = {type(part).__name__ for each in passes for part in within(each)}
     source = Path(mh.__file__).parent
     found = {
         item.name
