@@ -200,9 +200,10 @@ def error_against_n(
     records = np.logspace(1, 7, 61)
     axes.loglog(records, [error(round(n)) for n in records], color=NOISE)
     axes.set_xlabel(number)
-    axes.set_ylabel(label)
+    axes.set_ylabel(textwrap.fill(label, 32))
     axes.grid(alpha=0.3)
-    figure.suptitle(title, color=INK, fontsize="medium")
+    lines = "\n".join(textwrap.fill(line, 64) for line in title.splitlines())
+    figure.suptitle(lines, color=INK, fontsize="medium")
     return figure
 
 
