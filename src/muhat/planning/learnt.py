@@ -538,7 +538,8 @@ def _closeness(plan: Plan, given: str) -> list[str]:
         certificate = part.mechanism.certificate
         if part.mechanism.statistics() and certificate is not None and certificate.ratio:
             about = certificate.metric.removeprefix("weighted root mean square error of ")
-            told.append(f"{given}, {about}: {certificate.closeness()}.")
+            named = f" ({', '.join(part.names)})" if len(plan.parts) > 1 else ""
+            told.append(f"{given}, {about}{named}: {certificate.closeness()}.")
     return told
 
 
