@@ -243,6 +243,7 @@ def test_the_rank_error_holds_at_its_confidence(quantile: Fraction | None) -> No
     assert least < 1.5
 
 
+@pytest.mark.slow
 def test_a_choice_typically_errs_as_planned_where_records_lie_evenly() -> None:
     # The mean of 3,000 squares, of relative deviation √5: 5.5 standard errors are a quarter.
     choice = RankChoice(4096, PURE, Fraction(1, 4), further=4)

@@ -197,6 +197,7 @@ def range_error(counts, first, last):
     return float(np.sqrt(range_variance(*known, even, *ends))[0])
 
 
+@pytest.mark.slow
 def test_the_error_of_a_range_is_that_of_repeated_estimates():
     randomizer = best_ranges(Coordinates(1), uniform_grid(16), PureDP(epsilon=1.0))
     records, trials = (np.arange(1600) % 16).astype(float), 600
