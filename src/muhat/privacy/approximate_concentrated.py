@@ -10,7 +10,7 @@ from typing import ClassVar, NoReturn
 
 from muhat import _check
 from muhat.errors import InvalidInput
-from muhat.privacy.concentrated import ZCDP
+from muhat.privacy.concentrated import ZCDP, Concentrated
 from muhat.privacy.conversions import pure_rho
 from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import (
@@ -18,13 +18,12 @@ from muhat.privacy.rounding import (
     as_typed,
     float_at_least,
     float_at_most,
-    root_below,
     ten_digits_at_least,
 )
 
 
 @dataclass(frozen=True)
-class ApproxZCDP(Privacy):
+class ApproxZCDP(Concentrated, Privacy):
     """δ-approximate ρ-zCDP (Bun and Steinke 2016): ρ-zCDP with probability 1 − δ.
 
     Neighbouring outputs have the laws (1 − δ)·P + δ·Q and (1 − δ)·P' + δ·Q', where P and P' are as
@@ -103,25 +102,6 @@ class ApproxZCDP(Privacy):
     def least_error(self) -> float:
         """1 − δ times that of normal noise, which is shown without it with probability δ."""
         return (1 - self.delta) * ZCDP(self.rho).least_error()
-
-    @property
-    def normal_mu_squared(self) -> Fraction:
-        """2ρ: normal noise never fails."""
-        return 2 * as_typed(self.rho)
-
-    def follows_from_pure(self, epsilon: float) -> bool:
-        """ε·tanh(ε/2) ≤ ρ; in doubt, no."""
-        return pure_rho(epsilon) <= self.rho
-
-    @property
-    def simple_pure(self) -> Fraction:
-        """√(2ρ), rounded down."""
-        return root_below(2 * as_typed(self.rho))
-
-    @property
-    def rho_within(self) -> Fraction:
-        """ρ itself."""
-        return as_typed(self.rho)
 
     @classmethod
     def implied_by(cls, promise: Privacy, **given: float) -> ApproxZCDP | None:

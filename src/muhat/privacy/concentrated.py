@@ -14,8 +14,33 @@ from muhat.privacy.promise import Privacy
 from muhat.privacy.rounding import as_typed, float_at_least, root_below, ten_digits_at_least
 
 
+class Concentrated:
+    """What noise keeps a promise of ρ, also where it may fail besides: such noise never does."""
+
+    rho: float
+
+    @property
+    def normal_mu_squared(self) -> Fraction:
+        """2ρ, exactly."""
+        return 2 * as_typed(self.rho)
+
+    def follows_from_pure(self, epsilon: float) -> bool:
+        """ε·tanh(ε/2) ≤ ρ; in doubt, no."""
+        return pure_rho(epsilon) <= self.rho
+
+    @property
+    def simple_pure(self) -> Fraction:
+        """√(2ρ), rounded down."""
+        return root_below(2 * as_typed(self.rho))
+
+    @property
+    def rho_within(self) -> Fraction:
+        """ρ itself."""
+        return as_typed(self.rho)
+
+
 @dataclass(frozen=True)
-class ZCDP(Privacy):
+class ZCDP(Concentrated, Privacy):
     """ρ-zero-concentrated differential privacy: D_α ≤ αρ for every α > 1."""
 
     rho: float
@@ -63,25 +88,6 @@ class ZCDP(Privacy):
     def least_error(self) -> float:
         """That of normal noise with μ = √(2ρ), Φ(−√(ρ/2)), and perhaps still less."""
         return 0.5 * math.erfc(math.sqrt(2 * self.rho) / math.sqrt(8))
-
-    @property
-    def normal_mu_squared(self) -> Fraction:
-        """2ρ, exactly."""
-        return 2 * as_typed(self.rho)
-
-    def follows_from_pure(self, epsilon: float) -> bool:
-        """ε·tanh(ε/2) ≤ ρ."""
-        return pure_rho(epsilon) <= self.rho
-
-    @property
-    def simple_pure(self) -> Fraction:
-        """√(2ρ), rounded down."""
-        return root_below(2 * as_typed(self.rho))
-
-    @property
-    def rho_within(self) -> Fraction:
-        """ρ itself."""
-        return as_typed(self.rho)
 
     @classmethod
     def implied_by(cls, promise: Privacy, **given: float) -> ZCDP | None:
