@@ -109,6 +109,9 @@ def privacy_for(
             missing=missing,
         )
 
+    def beyond(promise: Privacy) -> float:
+        return math.log(_error(plan(promise)) / target)
+
     # The error is about inversely proportional to ε, or to μ: a unit plan says what is needed.
     kinds = [False] * asked.admits_normal + [True] * asked.admits_pure
     found = []
@@ -121,7 +124,7 @@ def privacy_for(
                 f"an error of {target:g} is out of reach: at unit privacy loss it is "
                 f"{achieved:.3g}."
             )
-        found.append(_reached(asked, delta, pure, achieved / target, plan, target))
+        found.append(_weakest(asked, delta, pure, achieved / target, beyond, 1e-9))
     return min(found, key=lambda promise: promise.amounts[0])
 
 
@@ -173,50 +176,48 @@ def _least_after_learning(
     asked: type[Privacy],
     delta: float | None,
 ) -> Privacy:
-    """Learning takes a fixed share, so what is left grows with the promise: a few steps find it."""
-    pure, strength = not asked.admits_normal, 1.0
-    for _ in range(STEPS):
-        promise = asked.of_noise(strength, pure=pure, delta=delta)
-        needed = _some(needed_of(statistics, schema=schema, privacy=promise, n=n))
-        if 1 - CLOSE <= needed <= 1:
-            return promise
-        strength *= (needed if pure else math.sqrt(needed)) * (1 + CLOSE / 8)
-    raise InvalidInput("the targets are out of reach of exact arithmetic.")
+    """Learning takes a fixed share, so what is left grows with the promise."""
+
+    def beyond(promise: Privacy) -> float:
+        return math.log(_some(needed_of(statistics, schema=schema, privacy=promise, n=n)))
+
+    return _weakest(asked, delta, not asked.admits_normal, 1.0, beyond)
 
 
-def _reached(
+def _weakest(
     asked: type[Privacy],
     delta: float | None,
     pure: bool,
     strength: float,
-    plan: Callable[[Privacy], Plan],
-    target: float,
+    beyond: Callable[[Privacy], float],
+    rounding: float = 0.0,
 ) -> Privacy:
-    """The weakest promise with this error, from one that would have it in proportion.
+    """The weakest promise that is not `beyond` a target, but for rounding.
 
-    Errors fall as promises grow, those of stairs and of noise at its own δ not in proportion.
+    It is ln of how much is missing or, below 0, how much less would do, and falls as promises
+    grow, though not always in proportion: errors of stairs and of noise at its own δ do not.
     """
     place = math.log(strength)
     missed: tuple[float, float] | None = None
     reached: tuple[float, float, Privacy] | None = None
     for step in range(STEPS):
         promise = asked.of_noise(math.exp(place), pure=pure, delta=delta)
-        beyond = math.log(_error(plan(promise)) / target)
-        if -CLOSE <= beyond <= 1e-9:
+        lacking = beyond(promise)
+        if -CLOSE <= lacking <= rounding:
             return promise
-        if beyond > 0:
-            missed = place, beyond
+        if lacking > 0:
+            missed = place, lacking
         else:
-            reached = place, beyond, promise
+            reached = place, lacking, promise
         if missed is None or reached is None:
-            place += beyond + math.copysign(CLOSE / 8, beyond)
+            place += lacking + math.copysign(CLOSE / 8, lacking)
         elif step % 3:
             slope = (reached[1] - missed[1]) / (reached[0] - missed[0])
             place = reached[0] - (reached[1] + CLOSE / 2) / slope
         else:
             place = (missed[0] + reached[0]) / 2
     if reached is None:
-        raise InvalidInput("the target error is out of reach of exact arithmetic.")
+        raise InvalidInput("the target is out of reach of exact arithmetic.")
     return reached[2]
 
 
