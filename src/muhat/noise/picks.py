@@ -60,12 +60,9 @@ class Picks:
 
 def uniform_each(bounds: NDArray[np.int64], words: Words) -> NDArray[np.int64]:
     """Independent whole numbers, each uniform below a bound of its own, of at most 2^62."""
-    unused = (
-        np.uint64(WORD_BITS)
-        - np.array([max(int(bound - 1).bit_length(), 1) for bound in np.unique(bounds)], np.uint64)[
-            np.searchsorted(np.unique(bounds), bounds)
-        ]
-    )
+    different, which = np.unique(bounds, return_inverse=True)
+    bits = [max(int(bound - 1).bit_length(), 1) for bound in different]
+    unused = np.uint64(WORD_BITS) - np.array(bits, np.uint64)[which]
     found = np.empty(bounds.shape, np.int64)
     missing = np.arange(bounds.size)
     while missing.size:

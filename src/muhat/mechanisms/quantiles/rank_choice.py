@@ -38,6 +38,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS, NoisySearch, Sampler
 from muhat.mechanisms.quantiles.search_walk import Counts, Tally, Walk
 from muhat.noise import FRACTION_BITS
+from muhat.noise.discrete import uniform_below
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.exact import exponential, multiply
 from muhat.noise.kinds import NoiseKind
@@ -128,22 +129,6 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
         noise = (sample or self.law.sample)(self.further)
         target = self._target(total, rank, above)
         return Choosing(self, target, [int(value) for value in noise], words)
-
-    def find(
-        self,
-        counts: Counts,
-        rank: int | None = None,
-        *,
-        above: int | None = None,
-        sample: Sampler | None = None,
-        words: Words = system_words,
-    ) -> int:
-        """As of a search."""
-        if len(counts) != self.cells:
-            raise InvalidInput(f"counts must have {self.cells} entries; got {len(counts)}.")
-        walk = self.start(int(counts.sum()), rank, above=above, sample=sample, words=words)
-        walk.descend(0, counts, self.rounds)
-        return walk.cell
 
 
 class Choosing(Walk):
@@ -238,7 +223,7 @@ def chosen(up_to: Counts, target: Fraction, rate: int, words: Words = system_wor
         index = bisect_right(upper, low) - 1
         if index < len(levels) and high <= lower[index + 1]:
             level = levels[index]
-            return level.first + _uniform(level.behind - level.first, words)
+            return level.first + uniform_below(level.behind - level.first, words)
         precision *= 2
 
 
@@ -271,14 +256,3 @@ def _heights(
         [*accumulate(lower, initial=0), sum(lower)],
         [*accumulate(upper, initial=0), sum(upper) + beyond],
     )
-
-
-def _uniform(count: int, words: Words) -> int:
-    """A whole number from 0 to before `count`, uniformly: words beyond a multiple are drawn again.
-
-    Grids have fewer cells than a word has values.
-    """
-    most = (1 << WORD_BITS) // count * count
-    while (word := int(words(1)[0])) >= most:
-        pass
-    return word % count
