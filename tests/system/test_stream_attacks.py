@@ -323,8 +323,10 @@ def test_a_stream_is_charged_once_when_it_is_made(tmp_path, memory):
     assert ledger.head.count == 1
     substituted = ledger_in(tmp_path, "substitute", name="other.db")
     with pytest.raises(mh.InvalidInput, match="neighbors"):
-        counter_of(ledger=substituted)
+        counter_of(ledger=substituted, neighbors="add-remove")
     assert substituted.head.count == 0
+    assert counter_of(ledger=substituted)._plan.neighbors is substituted.neighbors
+    assert substituted.head.count == 1
 
 
 # Saved states.

@@ -16,7 +16,6 @@ Where several restore, give all of them the same folder, and keep it out of back
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 from collections.abc import Sequence
@@ -28,11 +27,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
-from muhat.ledger import LedgerLike
+from muhat.ledger import LedgerLike, as_ledger
 from muhat.planning.display import mechanism_text
 from muhat.planning.plan import Plan
 from muhat.planning.run import carried_out
-from muhat.privacy import Privacy
+from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import Engine
 from muhat.stream.grid import as_floats
@@ -46,6 +45,7 @@ class CounterOptions(TypedDict, total=False):
     """What counters of numbers and of vectors have, for type checkers."""
 
     contributions: int
+    neighbors: Neighbors | str | None
     memory: str
     ledger: LedgerLike
     p: float
@@ -92,7 +92,7 @@ class PrefixCounter(Generic[Answer]):
         with self._lock:
             self._take(1)
             total = self._last[0] = self._engine.push(term)
-        return cast(Answer, math.ldexp(total, grid.exponent))
+            return cast(Answer, grid.answer(total, self._pushed))
 
     def push_many(self, values: Any) -> Floats:
         """Push the events one after the other; all answers, of shape (k,) or (k, d)."""
@@ -105,12 +105,13 @@ class PrefixCounter(Generic[Answer]):
         terms = [grid.place_all(rows[:, j]) for j, grid in enumerate(self._plan.grids)]
         with self._lock:
             self._take(len(rows))
+            pushed = np.arange(self._pushed - len(rows), self._pushed) + 1
             totals = self._engine.push_many(terms)
             if len(rows):
                 self._last = [int(column[-1]) for column in totals]
         answers = np.empty(rows.shape)
         for j, grid in enumerate(self._plan.grids):
-            answers[:, j] = np.ldexp(totals[j].astype(np.float64), grid.exponent)
+            answers[:, j] = grid.answers(totals[j], pushed)
         return answers
 
     def _take(self, count: int) -> None:
@@ -135,9 +136,8 @@ class PrefixCounter(Generic[Answer]):
     @property
     def value(self) -> Answer:
         """The last answer again, or 0 before the first push."""
-        found = [
-            math.ldexp(x, g.exponent) for x, g in zip(self._last, self._plan.grids, strict=True)
-        ]
+        sums = zip(self._last, self._plan.grids, strict=True)
+        found = [grid.answer(total, self._pushed) for total, grid in sums]
         return cast(Answer, found[0] if self._plan.scalar else np.array(found))
 
     @property
@@ -261,6 +261,7 @@ def prefix_counter(
     upper: ArrayLike = 1,
     *,
     contributions: int = 1,
+    neighbors: Neighbors | str | None = None,
     memory: str = "full",
     ledger: LedgerLike = None,
     p: float = 2.0,
@@ -269,8 +270,10 @@ def prefix_counter(
 
     All answers together keep the promise for adding or removing one event (a person has at most
     `contributions` of them): a step without an event is a push of 0, and the number of steps is
-    public. Every push is clipped to [lower, upper]; for vectors these are arrays of shape (d,). The
-    ledger is charged here, before anything is pushed.
+    public. With `neighbors="substitute"`, the ledger's relation if it has that one, every step has
+    an event, which is public, and its value is hidden: the noise is in proportion to upper − lower,
+    wherever the bounds are. Every push is clipped to [lower, upper]; for vectors these are arrays
+    of shape (d,). The ledger is charged here, before anything is pushed.
 
     `memory` is "full" (8 bytes of noise for every answer, made at the start) or "few-buffers" (a
     few dozen integers whatever the horizon, slower pushes, an error 2·10⁻⁴ larger).
@@ -285,10 +288,20 @@ def prefix_counter(
     >>> counter.value == answer, counter.pushed
     (True, 1)
     """
+    account = as_ledger(ledger)
+    if neighbors is None and account is not None:
+        neighbors = account.neighbors
     plan = plan_prefix_counter(
-        horizon, privacy, lower, upper, contributions=contributions, memory=memory, p=p
+        horizon,
+        privacy,
+        lower,
+        upper,
+        contributions=contributions,
+        neighbors=neighbors,
+        memory=memory,
+        p=p,
     )
-    return start(plan, ledger)
+    return start(plan, account)
 
 
 def start(plan: Plan, ledger: LedgerLike = None) -> AnyCounter:

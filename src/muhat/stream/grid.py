@@ -29,6 +29,8 @@ class EventGrid:
     """The integers lower, …, upper of one coordinate, in units of 2^exponent.
 
     `center` is what a missing or non-finite number becomes. Bounds off the grid are rounded to it.
+    Events that are replaced, and never missing from a step, are counted from an `origin`; it is
+    public, and so is what it adds to a sum.
 
     >>> EventGrid.between(Fraction(0), Fraction(1), -4).place(0.7)
     11
@@ -38,23 +40,30 @@ class EventGrid:
     lower: int
     upper: int
     center: int
+    origin: float | None = None
 
     @classmethod
-    def between(cls, lower: Fraction, upper: Fraction, exponent: int) -> EventGrid:
-        """The grid of [lower, upper]."""
+    def between(
+        cls, lower: Fraction, upper: Fraction, exponent: int, *, replaced: bool = False
+    ) -> EventGrid:
+        """The grid of [lower, upper], from the middle where events are replaced."""
         if exponent not in _EXPONENTS:
             raise InvalidInput("lower and upper must be of a size between 1e-280 and 1e280.")
+        origin = float((lower + upper) / 2) if replaced else None
         low, high, middle = (
             round_half_even(scaled.numerator, scaled.denominator)
             for scaled in (
-                bound / power_of_two(exponent) for bound in (lower, upper, (lower + upper) / 2)
+                (bound - Fraction(origin or 0)) / power_of_two(exponent)
+                for bound in (lower, upper, (lower + upper) / 2)
             )
         )
-        return cls(exponent, low, high, middle)
+        return cls(exponent, low, high, middle, origin)
 
     @property
     def reach(self) -> int:
-        """The most that one push adds or takes away, in units."""
+        """The most by which one event moves a sum, in units: there or not, or replaced."""
+        if self.origin is not None:
+            return self.upper - self.lower
         return max(abs(self.lower), abs(self.upper))
 
     def place(self, value: Any) -> int:
@@ -62,6 +71,8 @@ class EventGrid:
         number = value if type(value) is float else as_float(value)
         if not math.isfinite(number):
             return self.center
+        if self.origin is not None:
+            number -= self.origin
         try:
             return min(max(round(math.ldexp(number, -self.exponent)), self.lower), self.upper)
         except OverflowError:
@@ -70,9 +81,29 @@ class EventGrid:
     def place_all(self, values: NDArray[np.float64]) -> Integers:
         """The integers of many floats at once, the same as `place` gives."""
         with np.errstate(all="ignore"):
-            scaled = np.rint(np.ldexp(values, -self.exponent))
+            moved = values if self.origin is None else values - self.origin
+            scaled = np.rint(np.ldexp(moved, -self.exponent))
             clipped = np.clip(scaled, float(self.lower), float(self.upper))
             return np.where(np.isfinite(values), clipped, float(self.center)).astype(np.int64)
+
+    def answer(self, total: int, pushed: int) -> float:
+        """A sum of so many events, in the unit of the events."""
+        return math.ldexp(total, self.exponent) + (self.origin or 0.0) * pushed
+
+    def answers(self, totals: Integers, pushed: Integers) -> NDArray[np.float64]:
+        """The same of many sums at once."""
+        found = np.ldexp(totals.astype(np.float64), self.exponent)
+        return found if self.origin is None else found + self.origin * pushed
+
+    def to_list(self) -> list[int | float]:
+        """The numbers, as JSON has them."""
+        numbers: list[int | float] = [self.exponent, self.lower, self.upper, self.center]
+        return numbers if self.origin is None else [*numbers, self.origin]
+
+    @classmethod
+    def from_list(cls, numbers: Sequence[Any]) -> EventGrid:
+        """The grid that `to_list` wrote."""
+        return cls(*map(int, numbers[:4]), *map(float, numbers[4:]))
 
 
 def as_float(value: Any) -> float:

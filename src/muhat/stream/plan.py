@@ -22,12 +22,13 @@ from muhat.noise.normal import absolute_moment
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.plan import Plan
-from muhat.planning.terms import Terms
+from muhat.planning.terms import COUNTED, Terms
 from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines, significant
 from muhat.stream.engines import ENGINES, Engine
 from muhat.stream.grid import EventGrid, bounds_of
+from muhat.workloads import prefix
 from muhat.workloads.cells import writable
 from muhat.workloads.toeplitz import LARGEST_SIZE
 from muhat.workloads.toeplitz_floor import prefix_floor
@@ -61,6 +62,7 @@ class RunningSums(Mechanism):
             and noise.contributions == terms.contributions
             and noise.strength_squared == gaussian_mu_squared(terms.privacy)
             and list(zip(noise.exponents, noise.reaches, strict=True)) == units
+            and all((grid.origin is None) == terms.is_secret for grid in self.grids)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,10 +77,12 @@ class RunningSums(Mechanism):
     def from_dict(cls, fields: dict[str, Any]) -> RunningSums:
         """The counter that `to_dict` described."""
         noise = RunningNoise.from_dict(fields["noise"])
+        grids = tuple(map(EventGrid.from_list, fields["grids"]))
+        relation = Neighbors.SUBSTITUTE if grids[0].origin is not None else Neighbors.ADD_REMOVE
         return cls(
-            terms=_terms(privacy.from_dict(fields["privacy"]), noise.contributions),
+            terms=_terms(privacy.from_dict(fields["privacy"]), noise.contributions, relation),
             statistic=STATISTIC,
-            grids=tuple(EventGrid(*map(int, numbers)) for numbers in fields["grids"]),
+            grids=grids,
             noise=noise,
             scalar=bool(fields["scalar"]),
             p=_check.norm_order(float(fields["p"])),
@@ -104,9 +108,12 @@ class RunningSums(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         """Whose events are hidden, and what is public."""
         events = "one event" if self.contributions == 1 else f"{self.contributions} events"
+        steps = "the number of steps is public"
+        if not self.terms.is_secret:
+            steps = "every step has an event; their number is public"
         return (
             f"a person has at most {events}",
-            "the number of steps is public; events are clipped to their bounds",
+            f"{steps}; events are clipped to their bounds",
             *self.said,
         )
 
@@ -139,7 +146,7 @@ class RunningSums(Mechanism):
     def decisive(self) -> dict[str, Any]:
         """The bounds and the noise."""
         return {
-            "grids": [[g.exponent, g.lower, g.upper, g.center] for g in self.grids],
+            "grids": [grid.to_list() for grid in self.grids],
             "noise": self.noise.to_dict(),
             "scalar": self.scalar,
             "p": str(self.p),
@@ -217,9 +224,9 @@ class RunningSums(Mechanism):
 STATISTIC = "running sums"
 
 
-def _terms(promise: Privacy, contributions: int) -> Terms:
-    """A step without an event is a push of 0: events are added or removed."""
-    return Terms(privacy=promise, neighbors=Neighbors.ADD_REMOVE, contributions=contributions)
+def _terms(promise: Privacy, contributions: int, relation: Neighbors) -> Terms:
+    """A step without an event is a push of 0, unless events are replaced."""
+    return Terms(privacy=promise, neighbors=relation, contributions=contributions)
 
 
 def plan_prefix_counter(
@@ -229,6 +236,7 @@ def plan_prefix_counter(
     upper: ArrayLike = 1,
     *,
     contributions: int = 1,
+    neighbors: Neighbors | str | None = None,
     memory: str = "full",
     p: float = 2.0,
 ) -> Plan:
@@ -241,17 +249,21 @@ def plan_prefix_counter(
     >>> round(plan.errors()[-1][1], 3)
     2.62
     """
-    terms = Terms.checked(privacy, None, contributions=contributions)
+    relation = Neighbors.parse(neighbors or Neighbors.ADD_REMOVE)
+    replaced = relation is Neighbors.SUBSTITUTE
+    terms = Terms.checked(privacy, COUNTED if replaced else None, contributions=contributions)
     size = _check.count("horizon", horizon, most=LARGEST_SIZE)
     p = _check.norm_order(p)
     memory = _check.one_of("memory", memory, ENGINES)
     strength = gaussian_mu_squared(privacy)
     bounds, scalar = bounds_of(lower, upper)
     writable("the noise of all answers", size * len(bounds))
-    reaches = [max(abs(low), abs(high)) for low, high in bounds]
+    reaches = [high - low if replaced else max(abs(low), abs(high)) for low, high in bounds]
     shares = shares_of([float(reach) for reach in reaches], p)
     grids = tuple(
-        EventGrid.between(low, high, unit_exponent(reach, share, strength, contributions))
+        EventGrid.between(
+            low, high, unit_exponent(reach, share, strength, contributions), replaced=replaced
+        )
         for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
     )
     if not all(grid.reach for grid in grids):
@@ -293,14 +305,14 @@ def _certificate(sums: RunningSums) -> Certificate:
     error, method = _root_mean_square(spread, p)
     order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
     floor = prefix_floor(sums.noise.size, p) * _body_floor(sums)
-    return Certificate(
-        f"root mean square {order} error of all running sums",
-        p,
-        error,
-        method,
-        bounds.sum_bounds(floor, privacy=sums.privacy, copies=0),
-        power,
-    )
+    if sums.terms.is_secret:
+        lower = bounds.sum_bounds(floor, privacy=sums.privacy, copies=0)
+    else:
+        lower = bounds.linear_queries(
+            prefix(sums.noise.size), sums.privacy, p, neighbors=sums.neighbors, floor=floor
+        )
+    metric = f"root mean square {order} error of all running sums"
+    return Certificate(metric, p, error, method, lower, power)
 
 
 def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str]:
@@ -311,7 +323,7 @@ def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str
 
 
 def _body_floor(sums: RunningSums) -> float:
-    """A floor of Γ_p of what one event can add or take away, on the grid.
+    """A floor of Γ_p of what one event can add or take away, or of two events' difference.
 
     In units of the largest coordinate; those beyond floats beside it are left out, which only
     lowers Γ_p.
@@ -322,4 +334,5 @@ def _body_floor(sums: RunningSums) -> float:
         return math.ldexp(seen[0].reach, seen[0].exponent)
     lower = [math.ldexp(g.lower, g.exponent - unit) for g in seen]
     upper = [math.ldexp(g.upper, g.exponent - unit) for g in seen]
-    return math.ldexp(smallest_ellipsoid(Box(lower, upper), sums.p, "symmetric").floor, unit)
+    body = "symmetric" if sums.terms.is_secret else "difference"
+    return math.ldexp(smallest_ellipsoid(Box(lower, upper), sums.p, body).floor, unit)
