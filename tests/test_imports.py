@@ -22,6 +22,7 @@ FLOORS = [
         "_files",
         "_integers",
         "_plain",
+        "_progress",
         "_text",
         "_words",
     },
@@ -92,7 +93,7 @@ def test_imports_point_downwards_only(path):
             assert floor[target] <= floor[room_of(path)], f"{module} is above {room_of(path)}"
         top = module.split(".")[0]
         if top in ("click", "rich"):
-            assert room_of(path) in {"cli", "data"}, f"{module} belongs to the command line"
+            assert room_of(path) in {"cli", "_progress"}, f"{module} belongs to the command line"
         if room_of(path) in NUMERICAL and not module.startswith("muhat"):
             allowed = {"numpy", "scipy", "threadpoolctl"} | set(sys.stdlib_module_names)
             assert top in allowed, f"{module} in a numerical room"

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from muhat.data import base, engine, exact_sums, memory, open_source
+from muhat import _progress
+from muhat.data import engine, exact_sums, memory, open_source
 from muhat.data.base import Partition, PartitionedSource, paced
 from muhat.data.inspect import inspect
 from muhat.domains.lattice import (
@@ -217,7 +218,7 @@ def test_progress_shows_per_cent_on_a_terminal_after_a_while(
 ) -> None:
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(base, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.0)
     exact_sums(Made([ones(4321)] * 3), UNIT)
     assert "reading" in shown.getvalue()
     assert "100%" in shown.getvalue()
@@ -232,9 +233,9 @@ def test_short_work_and_pipes_see_no_progress(
     stderr = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
     # Other tests have read a moment ago: this is new work.
-    monkeypatch.setattr(base.WorkDone, "ended", -math.inf)
+    monkeypatch.setattr(_progress.WorkDone, "ended", -math.inf)
     if not terminal:
-        monkeypatch.setattr(base, "PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.0)
     exact_sums(Made([ones(5)] * 3), UNIT)
     with paced(show_progress=False):
         exact_sums(Made([ones(5)] * 3), UNIT)
@@ -246,10 +247,12 @@ def test_passes_close_to_each_other_have_their_patience_once(
 ) -> None:
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(base.WorkDone, "ended", -math.inf)
+    monkeypatch.setattr(_progress.WorkDone, "ended", -math.inf)
     exact_sums(Made([ones(5)] * 3), UNIT)
     assert shown.getvalue() == ""
-    monkeypatch.setattr(base.WorkDone, "began", base.WorkDone.began - base.PATIENCE_SECONDS)
+    monkeypatch.setattr(
+        _progress.WorkDone, "began", _progress.WorkDone.began - _progress.PATIENCE_SECONDS
+    )
     exact_sums(Made([ones(5)] * 3), UNIT)
     assert "100%" in shown.getvalue()
 

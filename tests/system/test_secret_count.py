@@ -24,7 +24,8 @@ from hostile import (
 )
 
 import muhat as mh
-from muhat.data import base, exact_sums, open_source
+from muhat import _progress
+from muhat.data import exact_sums, open_source
 
 ROWS = 41737
 """A number that turns up nowhere by chance."""
@@ -115,7 +116,7 @@ def test_progress_shows_per_cent_and_no_rows(tmp_path, monkeypatch):
 
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(base, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(_progress, "PATIENCE_SECONDS", -1.0)
     monkeypatch.setenv("TERM", "xterm")
     path = tmp_path / "d.csv"
     path.write_text("a,b\n" + "1,2\n" * ROWS)

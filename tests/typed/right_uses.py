@@ -38,6 +38,7 @@ typing.assert_type(ball * box, Domain)
 typing.assert_type(np.eye(2) @ ball, Domain)
 typing.assert_type(mh.smallest_ellipsoid(ball), SmallestEllipsoid)
 typing.assert_type(mh.smallest_ellipsoid(ball).matrix, Floats)
+typing.assert_type(mh.smallest_ellipsoid(oracle=lambda A: A[0], dim=1), SmallestEllipsoid)
 typing.assert_type(mh.gamma(ball), float)
 
 # Plans of a mean: which one it is follows from the domain, n and what is assumed.

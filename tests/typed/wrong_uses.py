@@ -28,6 +28,7 @@ mh.PureDP(1.0, 1e-6)  # error: call-arg
 mh.ApproxDP(epsilon=1.0)  # error: call-arg
 mh.RDP(2.0, 1.0)  # error: call-arg
 mh.Ball(radios=1, dim=2)  # error: call-arg
+mh.smallest_ellipsoid(box, oracle=len)  # error: call-overload
 mh.Ball(radius="1", dim=2)  # error: arg-type
 mh.Simplex(dims=4)  # error: call-arg
 mh.Neighbors.REPLACE  # error: attr-defined

@@ -8,6 +8,7 @@ one that contains the set, so it gives a value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,8 @@ from muhat.ellipsoids.verification import (
     value_of,
     whitening,
 )
+
+Watch = Callable[[float], None]
 
 ROUNDS = 80
 INNER = 0.2  # how much of the tolerance the solver may use up
@@ -87,8 +90,17 @@ class GeneratedOutcome:
 
 
 class _PointSearch:
-    def __init__(self, body: GeneratedBody, p: float, tol: float, weights: Array) -> None:
+    def __init__(
+        self,
+        body: GeneratedBody,
+        p: float,
+        tol: float,
+        weights: Array,
+        rounds: int,
+        watch: Watch | None,
+    ) -> None:
         self.body, self.p, self.tol, self.omega = body, p, tol, weights
+        self.rounds, self.watch = rounds, watch
         self.rows = body.span.rows
         self.value, self.floor = np.inf, 0.0
         self.factor = self.shift = np.zeros(0)
@@ -103,7 +115,7 @@ class _PointSearch:
     def run(self) -> GeneratedOutcome:
         self._add(self.body.start())
         inner = INNER * self.tol if self.body.complete else max(INNER * self.tol, 1e-3)
-        for turn in range(ROUNDS):
+        for turn in range(self.rounds):
             try:
                 dual = solve_dual(
                     self.omega[:, None] * self.points, self.p, inner, shifted=self.body.shifted
@@ -117,9 +129,11 @@ class _PointSearch:
             if white is None:
                 break
             # The last round asks for the bound itself, however far out the points found are.
-            enough = 1 + 0.3 * self.tol if turn < ROUNDS - 1 else np.inf
+            enough = 1 + 0.3 * self.tol if turn < self.rounds - 1 else np.inf
             found = self.body.farthest(white.matrix, shift, self._wanted(), enough)
             self._lower_value(white, shift, found.bound)
+            if self.watch is not None:
+                self.watch(self.gap)
             if self.gap <= self.tol:
                 break
             grown = self._add(found, dual)
@@ -259,9 +273,20 @@ class _PointSearch:
         self._lower_value(white, shift, self.body.farthest(white.matrix, shift, 1, np.inf).bound)
 
 
-def smallest_around(body: GeneratedBody, p: float, tol: float, weights: Array) -> GeneratedOutcome:
-    """The smallest ellipsoid around a body of positive rank, in ‖diag(weights)·‖_p."""
-    return _PointSearch(body, p, tol, weights).run()
+def smallest_around(
+    body: GeneratedBody,
+    p: float,
+    tol: float,
+    weights: Array,
+    *,
+    rounds: int = ROUNDS,
+    watch: Watch | None = None,
+) -> GeneratedOutcome:
+    """The smallest ellipsoid around a body of positive rank, in ‖diag(weights)·‖_p.
+
+    `watch` is told the gap after each of at most so many rounds.
+    """
+    return _PointSearch(body, p, tol, weights, rounds, watch).run()
 
 
 def weighted_slip(body: GeneratedBody, weights: Array) -> Array | None:

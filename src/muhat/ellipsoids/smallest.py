@@ -6,24 +6,26 @@ For a symmetric body S and p in [2, ∞]:
 
 where tr_q(M) is the ℓ_q norm of the diagonal of M. Three bodies belong to a domain K: K − K
 (one record replaced), K ∪ −K (one record added or removed), and the papers' K with a free shift.
+A body that is no domain may be known by an oracle alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat._arrays import Floats, vector
-from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.ellipsoids.oracles import Oracle, around_oracle
+from muhat.ellipsoids.result import SmallestEllipsoid, from_finite
 from muhat.errors import InvalidInput
 
 BODIES = ("difference", "symmetric", "shifted")
-LEAST_TOLERANCE = 1e-12
+TOLERANCE, ORACLE_TOLERANCE, LEAST_TOLERANCE = 1e-9, 1e-6, 1e-12
 
 
 class Enclosed(Protocol):
@@ -44,28 +46,83 @@ class Enclosed(Protocol):
         """Around K ∪ −K, for a K that is not −K."""
 
 
+@overload
 def smallest_ellipsoid(
     K: Enclosed,
     p: float = 2,
     body: str = "difference",
-    tol: float = 1e-9,
+    tol: float = TOLERANCE,
     *,
     weights: ArrayLike | None = None,
+) -> SmallestEllipsoid: ...
+
+
+@overload
+def smallest_ellipsoid(
+    *,
+    oracle: Oracle,
+    dim: int,
+    p: float = 2,
+    tol: float = ORACLE_TOLERANCE,
+    weights: ArrayLike | None = None,
+    approximation: float = 1.0,
+) -> SmallestEllipsoid: ...
+
+
+def smallest_ellipsoid(
+    K: Enclosed | None = None,
+    p: float = 2,
+    body: str | None = None,
+    tol: float | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    oracle: Oracle | None = None,
+    dim: int | None = None,
+    approximation: float | None = None,
 ) -> SmallestEllipsoid:
-    """The smallest ellipsoid around K − K, K ∪ −K, or K with a free shift.
+    """The smallest ellipsoid around K − K, K ∪ −K, or K with a free shift; or an oracle's body.
 
     Weights w measure the error as ‖diag(w)·z‖_p: the value is Γ_p of the weighted body, the
     ellipsoid returned is in the coordinates of K. `gap` says how far the value can be from the
-    least; a solver that does not reach `tol` says so there.
+    least; a solver that does not reach `tol` (1e-9, 1e-6 with an oracle) says so there.
 
     >>> from muhat.domains import Box
     >>> round(smallest_ellipsoid(Box([0, 0], [1, 2])).value, 12)
     3.0
+
+    In place of K, `oracle` describes a set in R^dim, and the ellipsoid is the smallest about 0
+    around it and its opposite. For a matrix A ⪰ 0 of shape (dim, dim) the oracle returns a point
+    x of the set where xᵀAx is large, or several as rows, or (points, bound) with a bound on xᵀAx
+    over the set. Without a bound xᵀAx has to be at least the part `approximation` of the largest
+    (1: exact up to rounding). Given that, value ≥ Γ_p ≥ floor; the floor rests on the points
+    alone. With a part α the gap comes down to about 1/√α − 1.
+
+    >>> ellipses = np.array([np.diag([3.0, 1.0]), np.diag([1.0, 2.0])])
+    >>> def farthest(A):
+    ...     sizes, vectors = np.linalg.eigh(ellipses @ A @ ellipses)
+    ...     best = sizes[:, -1].argmax()
+    ...     return ellipses[best] @ vectors[best, :, -1]
+    >>> round(smallest_ellipsoid(oracle=farthest, dim=2).value, 4)
+    3.6056
     """
-    _check_enclosed(K)
-    p = _check.norm_order(p)
-    _check.one_of("body", body, BODIES)
-    if _check.positive("tol", tol) <= LEAST_TOLERANCE:
+    if oracle is not None:
+        if K is not None or body is not None:
+            raise InvalidInput(
+                "describes the set to be hidden by itself: leave K and body out",
+                parameter="oracle",
+            )
+        if dim is None:
+            raise InvalidInput("must be given with an oracle", parameter="dim")
+        tol = ORACLE_TOLERANCE if tol is None else tol
+        part = 1.0 if approximation is None else approximation
+        return from_finite(around_oracle(oracle, dim, p, tol, weights, part))
+    if dim is not None or approximation is not None:
+        name = "dim" if dim is not None else "approximation"
+        raise InvalidInput("is for an oracle alone", parameter=name)
+    K, p = _enclosed(K), _check.norm_order(p)
+    body = _check.one_of("body", "difference" if body is None else body, BODIES)
+    tol = TOLERANCE if tol is None else _check.positive("tol", tol)
+    if tol <= LEAST_TOLERANCE:
         raise InvalidInput(
             "must be greater than 1e-12, or floats cannot tell", parameter="tol", value=f"{tol:g}"
         )
@@ -73,14 +130,20 @@ def smallest_ellipsoid(
     return _found(_Same(K), p, body, tol, w.tobytes())
 
 
-def _check_enclosed(K: object) -> None:
-    if isinstance(K, type) or not (hasattr(K, "ellipsoid") and hasattr(K, "two_sided_ellipsoid")):
+def _enclosed(K: Enclosed | None) -> Enclosed:
+    if (
+        K is None
+        or isinstance(K, type)
+        or not (hasattr(K, "ellipsoid") and hasattr(K, "two_sided_ellipsoid"))
+    ):
         raise InvalidInput(
             "must be a muhat domain such as mh.Ball(radius=1, dim=3)",
             parameter="K",
             value=f"the class {K.__name__}" if isinstance(K, type) else type(K).__name__,
-            hint="For the hull of points give mh.Points(array), one a row.",
+            hint="For the hull of points give mh.Points(array), one a row; for a set that can be "
+            "searched an oracle=.",
         )
+    return K
 
 
 @dataclass(frozen=True, eq=False)

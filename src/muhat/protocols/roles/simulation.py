@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat._progress import Progress
 from muhat.data import open_source
-from muhat.data.base import Progress
 from muhat.data.engine import gathered
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
