@@ -302,6 +302,7 @@ def test_both_floors_are_listed_and_the_cheap_one_stands_in():
     (privacy,) = (ApproxDP(epsilon=1.0, delta=1e-6),)
     assert [bound.mechanisms for bound in linear_queries(prefix(6), privacy, floor=floor)] == [
         "unbiased",
+        "unbiased",
         "any",
         "additive",
         "additive",

@@ -218,7 +218,7 @@ class BallBounds(BoundTable):
                 number = f"≥ {rounded_down(bound.value)}"
             elif "rate" not in bound.assumptions[-1]:
                 number = "not applicable"
-            on = f"{bound.datasets} dataset"
+            on = bound.where
             rows.append([bound.theorem, number, _WHOM[bound.mechanisms], on, bound.source])
         return rows
 

@@ -87,6 +87,21 @@ def log_two_sided_pure(epsilon: float) -> float:
     return math.log(2) + 2 * _log_expm1(epsilon) - epsilon - math.log1p(2 * math.exp(-epsilon))
 
 
+def log_one_sided_approx(epsilon: float, delta: float) -> float:
+    """ln(4 sinh²(ε/2) + δ): √(1−δ)·Δ ≤ σ·√(this) + √δ·σ' for neighbours with means Δ apart."""
+    return float(np.logaddexp(log_one_sided_pure(epsilon), math.log(delta)))
+
+
+def log_two_sided_approx(epsilon: float, delta: float, *, pairs: int | None = None) -> float:
+    """ln(J + (4e^ε + 6)δ), J that of ε-DP: (1−2δ)Δ ≤ σ·√(this) + √δ·(σ₊ + σ₋).
+
+    With `pairs` N it is ln(J + (8e^ε + 6 + 4N)δ): P₀ is a mixture of N pairs P₊, P₋ in equal parts.
+    """
+    growths, rest = (4, 6) if pairs is None else (8, 6 + 4 * pairs)
+    more = math.log(delta) + epsilon + math.log(growths + rest * math.exp(-epsilon))
+    return float(np.logaddexp(log_two_sided_pure(epsilon), more))
+
+
 def log_pair_approx(epsilon: float, delta: float) -> float:
     """ln of 4/(1/κ² − 1) = 4(δ + sinh²(ε/2))/(1 − δ), where κ² = δ + (1 − δ) tanh²(ε/2).
 
@@ -196,6 +211,15 @@ def two_sided(privacy: Privacy) -> float | None:
     return None if second is None else log_two_sided_renyi(float_at_least(second))
 
 
+def points(privacy: Privacy) -> list[tuple[float, float]]:
+    """Some (ε, δ) that a promise with a δ implies: any point of its curve is one."""
+    if privacy.point is not None:
+        return [privacy.point]
+    deltas = [min(float(times * privacy.leak), 0.5) for times in (2, 16, 256)]
+    found = [(privacy.epsilon_at(delta), delta) for delta in deltas]
+    return [point for point in found if math.isfinite(point[0])]
+
+
 def pair(privacy: Privacy) -> float:
     """ln of 4/(1/κ² − 1): neighbouring outputs have (Var + Var')/2 ≥ Δ² divided by this."""
     if privacy.implied_epsilon is not None:
@@ -206,9 +230,6 @@ def pair(privacy: Privacy) -> float:
         return log_pair_gdp(privacy.implied_mu)
     first = privacy.renyi(Fraction(1))
     if first is None:
-        # Any point of its curve is a promise that it implies: the most telling of some.
-        deltas = [min(float(times * privacy.leak), 0.5) for times in (2, 16, 256)]
-        points = [(privacy.epsilon_at(delta), delta) for delta in deltas]
-        return min(log_pair_approx(*point) for point in points if math.isfinite(point[0]))
+        return min(log_pair_approx(*point) for point in points(privacy))
     found = log_pair_zcdp(float_at_least(first))
     return found if privacy.implied_rho is not None else min(found, one_sided(privacy) or found)

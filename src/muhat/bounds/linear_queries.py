@@ -19,7 +19,7 @@ from muhat.bounds.divergences import one_sided, pair, two_sided
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.schatten import schatten_floor
 from muhat.bounds.steps import noise_floor
-from muhat.bounds.unbiased import quotient
+from muhat.bounds.unbiased import near, quotient
 from muhat.bounds.width import minimum_width
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy, check_promise
@@ -101,8 +101,8 @@ def linear_queries(
     rows = _check.count("contributions", contributions)
     norm = _norm(W, p, relation, floor).times(rows)
     if relation is Neighbors.SUBSTITUTE:
-        return _substitution(norm, privacy)
-    bounds = [*_ours(norm, privacy)]
+        return (*_near(W, p, norm, privacy, relation), *_substitution(norm, privacy))
+    bounds = [*_near(W, p, norm, privacy, relation), *_ours(norm, privacy)]
     if not norm.schatten:
         cheap = _Norm(schatten_floor(W, p), math.inf, True).times(rows)
         bounds += [_ours(cheap, privacy)[-1]] if cheap.floor is not None else []
@@ -110,6 +110,18 @@ def linear_queries(
         bounds += [_paper(W, p, norm, privacy, *privacy.point)]
         bounds += [_any_mechanism(norm, privacy, *privacy.point)]
     return tuple(bounds)
+
+
+def _near(
+    W: Workload, p: float, norm: _Norm, privacy: Privacy, relation: Neighbors
+) -> tuple[LowerBound, ...]:
+    if norm.floor is None or one_sided(privacy) is not None:
+        return ()
+    # Euclidean errors are those of the span of the columns.
+    dim = min(W.shape) if p == 2 else W.shape[0]
+    given: tuple[str, ...] = (_METRIC, _RELATIONS[relation], _CLASSES["unbiased"])
+    given += (_SCHATTEN,) if norm.schatten else ()
+    return near(norm.floor, privacy, dim, given, replaced=relation is Neighbors.SUBSTITUTE)
 
 
 def _ours(norm: _Norm, privacy: Privacy) -> tuple[LowerBound, ...]:

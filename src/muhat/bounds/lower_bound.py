@@ -20,6 +20,7 @@ NUMBERS = {1}
 _MECHANISMS = {"unbiased": "unbiased ", "additive": "additive-noise ", "any": ""}
 _DATASETS = {
     "every": "on every dataset",
+    "near": "on every dataset or on a neighbour of it",
     "some": "on some dataset",
     "class": "for some distribution of its class",
 }
@@ -36,7 +37,8 @@ class LowerBound(Plain):
         value: the error that cannot be beaten, rounded down; None where only a rate is known or
             a condition is not met, which the last of the assumptions then says.
         mechanisms: "unbiased", "additive" (noise whose law does not depend on the data) or "any".
-        datasets: "every", "some" or "class" (some distribution of a class).
+        datasets: "every", "near" (every dataset or a neighbour of it), "some" or "class" (some
+            distribution of a class).
         theorem: the name of the theorem.
         source: "paper" if the constant is the paper's own, "derived" if it is proved here
             (docs/proofs/bounds.md).
@@ -82,6 +84,11 @@ class LowerBound(Plain):
             return f"No number is proved for every {who} {where} ({self.theorem}).{why}"
         conditions = "".join(f" {given}" for given in self._conditions)
         return f"Every {who} has error at least {rounded_down(self.value)} {where}.{conditions}"
+
+    @property
+    def where(self) -> str:
+        """On which datasets, in a few words: "some dataset"."""
+        return "dataset or neighbour" if self.datasets == "near" else f"{self.datasets} dataset"
 
     @property
     def is_of_noise(self) -> bool:

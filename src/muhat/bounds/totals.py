@@ -37,6 +37,7 @@ def mean_bounds(
     privacy: Privacy,
     contact_pairs: int,
     contributions: int = 1,
+    dim: int | None = None,
 ) -> tuple[LowerBound, ...]:
     """Lower bounds on the error of private means of n records, n public; see `unbiased_mean`.
 
@@ -48,7 +49,12 @@ def mean_bounds(
     'Every additive-noise 1-GDP mechanism has error at least 0.001999 on every dataset.'
     """
     limited = unbiased_mean(
-        gamma, n=n, privacy=privacy, contact_pairs=contact_pairs, contributions=contributions
+        gamma,
+        n=n,
+        privacy=privacy,
+        contact_pairs=contact_pairs,
+        contributions=contributions,
+        dim=dim,
     )
     width = gamma * min(contributions, n) / n
     copies = n // (contact_pairs * contributions)
@@ -62,7 +68,12 @@ def mean_bounds(
 
 
 def sum_bounds(
-    gamma: float, *, privacy: Privacy, contributions: int = 1, copies: float = math.inf
+    gamma: float,
+    *,
+    privacy: Privacy,
+    contributions: int = 1,
+    copies: float = math.inf,
+    dim: int | None = None,
 ) -> tuple[LowerBound, ...]:
     """Lower bounds on the error of private sums when records are added or removed.
 
@@ -76,7 +87,7 @@ def sum_bounds(
     many = "The dataset may hold any number of records."
     return (
         *anybody(width, privacy, copies, (*given, _ANY, many)),
-        *unbiased_sum(gamma, privacy=privacy, contributions=contributions),
+        *unbiased_sum(gamma, privacy=privacy, contributions=contributions, dim=dim),
         additive(width, privacy, (*given, ADDITIVE)),
     )
 
@@ -129,7 +140,9 @@ def mean(K: Domain, *, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBou
     """
     n, p = _check.count("n", n), _check.norm_order(p)
     body = smallest_ellipsoid(K, p)
-    ours = mean_bounds(body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body))
+    ours = mean_bounds(
+        body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body), dim=K.dim
+    )
     ours += volume_bound(K, 2 / n, SUBSTITUTION, privacy=privacy, p=p)
     theirs = paper_mean(smallest_ellipsoid(K, p, "shifted").floor, n=n, privacy=privacy)
     return (*ours, *theirs)

@@ -14,9 +14,18 @@ from __future__ import annotations
 import math
 import sys
 
+import numpy as np
+
 from muhat import _check
-from muhat.bounds.divergences import log_group_approx, one_sided, pair, two_sided
-from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.divergences import (
+    log_group_approx,
+    log_one_sided_approx,
+    log_two_sided_approx,
+    one_sided,
+    pair,
+    two_sided,
+)
+from muhat.bounds.lower_bound import LowerBound, rounded_down
 from muhat.domains import Domain
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
 from muhat.errors import InvalidInput
@@ -37,6 +46,7 @@ def unbiased_mean(
     privacy: Privacy,
     contact_pairs: int,
     contributions: int = 1,
+    dim: int | None = None,
 ) -> tuple[LowerBound, ...]:
     """Lower bounds on the error of unbiased private means of n records, n public.
 
@@ -46,6 +56,7 @@ def unbiased_mean(
         privacy: the promise, about replacing one record.
         contact_pairs: how many differences x⁺ − x⁻ support the dual measure behind `gamma`.
         contributions: how many records one person may have.
+        dim: of the records; for (ε, δ), on a dataset or its neighbours.
 
     >>> from muhat.privacy import ZCDP
     >>> every, some = unbiased_mean(40**0.5, n=1000, privacy=ZCDP(rho=0.1), contact_pairs=10)
@@ -82,7 +93,8 @@ def unbiased_mean(
     two = two_sided(privacy)
     if privacy.point is not None and two is None:
         worst = some(log_group_approx(*privacy.point, most=n // needed), "B4, worst dataset")
-        return (worst, *_rates(promise, assumptions))
+        here = near(width, privacy, dim, assumptions, replaced=True)
+        return (*here, worst, _rate(promise, SUBSTITUTION))
     if privacy.implied_epsilon is not None and two is not None:
         return every(two, "B3, every dataset"), some(pair(privacy), "B3, worst dataset")
     worst = some(pair(privacy), f"B5 for {privacy.spoken}, by coins")
@@ -95,7 +107,7 @@ def unbiased_mean(
 
 
 def unbiased_sum(
-    gamma: float, *, privacy: Privacy, contributions: int = 1
+    gamma: float, *, privacy: Privacy, contributions: int = 1, dim: int | None = None
 ) -> tuple[LowerBound, ...]:
     """Lower bounds on the error of private sums when one record is added or removed.
 
@@ -103,9 +115,10 @@ def unbiased_sum(
         gamma: a certified floor of Γ_p(K ∪ −K), weights included.
         privacy: the promise, about adding or removing one record.
         contributions: how many records one person may have.
+        dim: of the records; for (ε, δ), on a dataset or its neighbours.
 
     For (ε, δ) there is none on every dataset: an unbiased mechanism may hard-code the answer of
-    one dataset at the price of δ.
+    one dataset at the price of δ, and of errors on its neighbours.
 
     >>> from muhat.privacy import ZCDP
     >>> every, some = unbiased_sum(2.0, privacy=ZCDP(rho=0.1))
@@ -126,35 +139,50 @@ def unbiased_sum(
     if privacy.implied_epsilon is not None and one is not None:
         return (bound(one, "every", "B3 for sums"),)
     if privacy.point is not None and one is None:
-        return (bound(log_group_approx(*privacy.point), "some", "B4 for sums"),)
+        worst = bound(log_group_approx(*privacy.point), "some", "B4 for sums")
+        return (*near(width, privacy, dim, given, replaced=False), worst)
     worst = bound(pair(privacy), "some", f"B5 for {privacy.spoken}, by coins")
     return (worst,) if one is None else (bound(one, "every", "B2 for sums"), worst)
 
 
-def _rates(promise: str, assumptions: tuple[str, ...]) -> tuple[LowerBound, ...]:
+def near(
+    width: float, privacy: Privacy, dim: int | None, given: tuple[str, ...], *, replaced: bool
+) -> tuple[LowerBound, ...]:
+    """(ε, δ), on a dataset or a neighbour of it: NT24 Theorem 4 with a constant.
+
+    A·(error on X) + B·(largest error on a neighbour) ≥ `width`: see docs/proofs/bounds.md.
+    """
+    if dim is None or privacy.point is None:
+        return ()
+    epsilon, delta = privacy.point
+    if replaced:
+        log_here, kept, times = log_two_sided_approx(epsilon, delta), 1 - 2 * delta, 2
+    else:
+        log_here, kept, times = log_one_sided_approx(epsilon, delta), math.sqrt(1 - delta), 1
+    if kept <= 0:
+        return ()
+    log_there = math.log(delta * dim * times * times)
+    log_both = 2 * float(np.logaddexp(log_here / 2, log_there / 2))
+    value = quotient(width * kept, log_both)
+    # With half of that on X, A·(error on X) is less than half of what is to be reached.
+    there = quotient(width * kept / 2, log_there)
+    other = f"Where it is less than half of that, a neighbour has {rounded_down(there)} at least."
+    theorem, promise = "B4, NT24 Theorem 4 with a constant", privacy.describe()
+    given = (*given, other)
+    return (LowerBound(value, "unbiased", "near", theorem, "derived", given, promise, _NT24),)
+
+
+def _rate(promise: str, neighbours: str) -> LowerBound:
     """What is known for (ε, δ) up to a constant that nobody has written down."""
-    neighbours = assumptions[0]
-    return (
-        LowerBound(
-            None,
-            "unbiased",
-            "some",
-            "NT24 Theorems 36 to 40",
-            "paper",
-            (*assumptions, _RATE_ONLY),
-            promise,
-            _NT24,
-        ),
-        LowerBound(
-            None,
-            "any",
-            "some",
-            "BST14 Theorem 5.5, SU15 Theorem 1.1",
-            "paper",
-            (neighbours, "Records lie in a Euclidean ball.", _RATE_ONLY),
-            promise,
-            _ANY,
-        ),
+    return LowerBound(
+        None,
+        "any",
+        "some",
+        "BST14 Theorem 5.5, SU15 Theorem 1.1",
+        "paper",
+        (neighbours, "Records lie in a Euclidean ball.", _RATE_ONLY),
+        promise,
+        _ANY,
     )
 
 
@@ -213,7 +241,9 @@ def unbiased(K: Domain, *, n: int, privacy: Privacy, p: float = 2) -> tuple[Lowe
     The constants are ours; those of the paper stand beside them (`source="paper"`), smaller.
     """
     body = smallest_ellipsoid(K, p)
-    ours = unbiased_mean(body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body))
+    ours = unbiased_mean(
+        body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body), dim=K.dim
+    )
     theirs = paper_mean(smallest_ellipsoid(K, p, "shifted").floor, n=n, privacy=privacy)
     return (*ours, *theirs)
 

@@ -168,8 +168,8 @@ def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: 
     title = f"Mean of {columns} · {privacy.describe()} · n = {n} · ℓ_{p:g} errors"
     rows = [["theorem", "error at least", "of", "on", "constant"]]
     for bound in found:
-        on = f"{bound.datasets} dataset"
-        rows.append([bound.theorem, _shown(bound), _WHOM[bound.mechanisms], on, bound.source])
+        whom = _WHOM[bound.mechanisms]
+        rows.append([bound.theorem, _shown(bound), whom, bound.where, bound.source])
     proved = [bound for bound in found if bound.value is not None and not bound.is_conditional]
     proved.sort(key=lambda bound: bound.value or 0.0, reverse=True)
     anybody = [bound for bound in proved if bound.mechanisms == "any"]

@@ -174,7 +174,7 @@ def draw_certificate(
     bars = [(mechanism, certificate.error, NOISE)]
     bars += [(name, error, BODY) for name, error in alternatives]
     bars += [
-        (f"bound, {bound.mechanisms}, {bound.datasets} dataset", bound.value, BOUND)
+        (f"bound, {bound.mechanisms}, {bound.where}", bound.value, BOUND)
         for bound in certificate.strongest()
         if bound.value is not None
     ]

@@ -228,10 +228,12 @@ class NoisySums(Mechanism):
     def _lower_bounds(self) -> tuple[bounds.LowerBound, ...]:
         privacy, contributions = self.privacy, self.contributions
         if self.domain is None:
-            return bounds.sum_bounds(1.0, privacy=privacy, contributions=contributions)
+            return bounds.sum_bounds(1.0, privacy=privacy, contributions=contributions, dim=1)
         if self.n is None:
             body = smallest_ellipsoid(self.domain, self.p, "symmetric", weights=self.weights)
-            found = bounds.sum_bounds(body.floor, privacy=privacy, contributions=contributions)
+            found = bounds.sum_bounds(
+                body.floor, privacy=privacy, contributions=contributions, dim=self.dim
+            )
             return found + (
                 self._by_volume(1.0, bounds.ADD_REMOVE) if self.domain.is_centered else ()
             )
@@ -243,6 +245,7 @@ class NoisySums(Mechanism):
             privacy=privacy,
             contact_pairs=bounds.contact_pairs(body),
             contributions=contributions,
+            dim=self.dim,
         )
         radius = self.domain.euclidean_radius
         if radius is not None and self._is_plain:

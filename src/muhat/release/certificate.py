@@ -21,7 +21,7 @@ no other bound says more than that."""
 
 _WHOM = {"any": "any mechanism", "unbiased": "unbiased mechanisms", "additive": "additive noise"}
 _ORDER = {"unbiased": 0, "additive": 1, "any": 2}
-_IMPLIED = {"every": {"every", "some"}, "some": {"some"}}
+_IMPLIED = {"every": {"every", "near", "some"}, "near": {"near", "some"}, "some": {"some"}}
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,7 +60,7 @@ class Certificate:
         return self.ratio_to("any", "some")
 
     def ratio_to(self, mechanisms: str, datasets: str) -> float | None:
-        """error / the largest bound on one class of mechanisms, on "every" dataset or "some"."""
+        """error / the largest bound on one class of mechanisms, on "every", "near" or "some"."""
         of = mechanisms, datasets
         return self._ratio([b for b in self._proved() if (b.mechanisms, b.datasets) == of])
 
@@ -120,7 +120,7 @@ class Certificate:
         bound = self._first()
         assert bound is not None
         ratio = times(self.error / _value(bound))
-        where = " on all datasets" if bound.datasets == "some" else ""
+        where = " on all datasets" if bound.datasets != "every" else ""
         return f"{ratio} the least error that is possible for {_WHOM[bound.mechanisms]}{where}"
 
     def __repr__(self) -> str:
