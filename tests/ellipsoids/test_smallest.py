@@ -266,3 +266,22 @@ def test_what_is_no_domain_is_refused_in_a_sentence(body, shown):
         ) as e:
             use()
         assert "mh.Points(array)" in e.value.hint
+
+
+def test_a_floor_is_never_below_what_the_body_reaches_along_an_axis():
+    weights = np.ones(6)
+    weights[0] = 10
+    tensor = mh.MomentTensor(order=2, dim=3)
+    assert tensor.dim == len(weights)
+    for K in (tensor, tensor + np.full(6, 5.0)):
+        lower, upper = K.bounding_box
+        reaches = {
+            "difference": upper - lower,
+            "shifted": (upper - lower) / 2,
+            "symmetric": np.maximum(-lower, upper),
+        }
+        for p in (2, 4, np.inf):
+            for body, reach in reaches.items():
+                found = mh.smallest_ellipsoid(K, p, body, weights=weights)
+                far = float(np.max(weights * reach))
+                assert far * (1 - 1e-12) <= found.floor <= found.value

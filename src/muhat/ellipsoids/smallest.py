@@ -11,7 +11,7 @@ A body that is no domain may be known by an oracle alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol, overload
 
@@ -20,8 +20,10 @@ from numpy.typing import ArrayLike
 
 from muhat import _check
 from muhat._arrays import Floats, vector
+from muhat.ellipsoids.floors import POINT_ERROR
 from muhat.ellipsoids.oracles import Oracle, around_oracle
 from muhat.ellipsoids.result import SmallestEllipsoid, from_finite
+from muhat.ellipsoids.verification import UNIT
 from muhat.errors import InvalidInput
 
 BODIES = ("difference", "symmetric", "shifted")
@@ -38,6 +40,13 @@ class Enclosed(Protocol):
     @property
     def is_centered(self) -> bool:
         """Whether K = −K."""
+
+    @property
+    def bounding_box(self) -> tuple[Floats, Floats]:
+        """The least and the largest value of every coordinate, each of shape (d,)."""
+
+    def point_sizes(self) -> Floats:
+        """How large the numbers are that a coordinate is computed from, of shape (d,)."""
 
     def ellipsoid(self, body: str, p: float, weights: Floats, tol: float) -> SmallestEllipsoid:
         """Around the "difference" K − K, or around the "shifted" K."""
@@ -164,8 +173,25 @@ def _found(same: _Same, p: float, body: str, tol: float, weights: bytes) -> Smal
     """Solved once: a plan, its certificate and its bounds all ask for the same ellipsoid."""
     K, w = same.domain, np.frombuffer(weights)
     if body == "symmetric" and not K.is_centered:
-        return K.two_sided_ellipsoid(p, w, tol)
-    return K.ellipsoid("difference" if body == "difference" else "shifted", p, w, tol)
+        found = K.two_sided_ellipsoid(p, w, tol)
+    else:
+        found = K.ellipsoid("difference" if body == "difference" else "shifted", p, w, tol)
+    # An ellipsoid around a body reaches as far along every axis; one pair of points shows it.
+    along = _along_axes(K, body, w)
+    if not found.floor < along <= found.value:
+        return found
+    return replace(found, floor=along, contacts=1)
+
+
+def _along_axes(K: Enclosed, body: str, weights: Floats) -> float:
+    """max_j w_j·(how far the body reaches along axis j), rounded down: at most Γ_p."""
+    lower, upper = K.bounding_box
+    far = {
+        "difference": upper - lower,
+        "symmetric": np.maximum(-lower, upper),
+        "shifted": (upper - lower) / 2,
+    }[body]
+    return float(np.max(weights * (far - POINT_ERROR * UNIT * K.point_sizes())))
 
 
 def gamma(K: Enclosed, p: float = 2, body: str = "difference") -> float:
