@@ -104,6 +104,23 @@ def test_a_message_that_is_sometimes_open_attains_the_bound_of_delta(epsilon, de
     assert bound.datasets == "some"
 
 
+def test_all_coordinates_count_for_approximate_privacy_and_500_settings_are_below_mechanisms():
+    rng = np.random.default_rng(5)
+    for setting in range(500):
+        dim, n = int(rng.integers(1, 300)), int(rng.integers(1, 1000))
+        epsilon, delta = 10 ** rng.uniform(-2, 0.9), 10 ** rng.uniform(-10, -2)
+        (bound,) = local(mh.Ball(2.0, dim=dim), n, mh.ApproxDP(epsilon=epsilon, delta=delta))
+        # Pure messages keep (ε, δ) too, and err most at the centre.
+        best = 2 / largest_shrinkage(dim, epsilon) / math.sqrt(n)
+        if setting < 50:
+            best = min(best, 4 * math.sqrt(dim / n) / mh.privacy.gaussian_mu(epsilon, delta))
+        assert 0 < bound.value <= best
+    (bound,) = local(mh.Ball(1.0, dim=100), 1, mh.ApproxDP(epsilon=1.0, delta=1e-6))
+    assert 1 / largest_shrinkage(100, 1.0) / bound.value < 1.54
+    (leaky,) = local(mh.Ball(1.0, dim=100), 1, mh.ApproxZCDP(rho=0.1, delta=1e-9))
+    assert leaky.value > 5 * 0.5 / math.sinh(math.sqrt(0.2))
+
+
 @pytest.mark.parametrize("rho", [1e-4, 1e-2, 0.5, 3.0])
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 def test_normal_noise_is_never_below_the_bound(domain, rho):

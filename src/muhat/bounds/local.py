@@ -21,9 +21,9 @@ from functools import lru_cache
 import numpy as np
 
 from muhat import _check
-from muhat.bounds.divergences import pair, two_sided
+from muhat.bounds.divergences import log_two_sided_approx, pair, points, two_sided
 from muhat.bounds.lower_bound import LowerBound
-from muhat.bounds.unbiased import quotient
+from muhat.bounds.unbiased import contact_pairs, quotient
 from muhat.domains import Domain
 from muhat.domains.vectors import Vector
 from muhat.ellipsoids import smallest_ellipsoid
@@ -56,8 +56,10 @@ def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[Lower
     two = two_sided(privacy)
     if two is None:
         width = 2 * float(domain.half_widths.max()) * (1 - 1e-12) / math.sqrt(n)
-        value = quotient(width, pair(privacy))
-        theorem = "B10 by coins, one coordinate"
+        value, theorem = max(
+            (quotient(width, pair(privacy)), "B10 by coins, one coordinate"),
+            (_mixed_error(domain, privacy, p) / math.sqrt(n), "B10 by draws from contact points"),
+        )
         return (LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS),)
     width = smallest_ellipsoid(domain, p).floor / math.sqrt(n)
     value = quotient(width, two)
@@ -74,6 +76,18 @@ def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[Lower
     theorem, given = "AFT22, PrivUnit is optimal", (_LOCAL, _ONCE, _UNBIASED)
     paper = LowerBound(value, "unbiased", "some", theorem, "paper", given, promise, _AFT22)
     return every, some, paper
+
+
+def _mixed_error(domain: Domain, privacy: Privacy, p: float) -> float:
+    """(Γ_p(K − K)²/G − R²)^½, R the farthest record from a centre, G = J + (8e^ε + 6 + 4N)δ."""
+    body = smallest_ellipsoid(domain, p)
+    pairs = contact_pairs(body)
+    log_square = min(log_two_sided_approx(*point, pairs=pairs) for point in points(privacy))
+    box = float(np.linalg.norm(domain.half_widths, p)) * (1 + 1e-9)
+    far = min(domain.farthest(np.ones(domain.dim)), box)
+    whole = quotient(body.floor, log_square)
+    share = far / whole if whole > 0 else 1.0
+    return whole * math.sqrt(max((1 - share) * (1 + share) - 1e-14, 0.0)) * (1 - 1e-12)
 
 
 @lru_cache(maxsize=1024)
