@@ -195,7 +195,7 @@ def test_bad_arguments_cost_nothing(tmp_path):
         {"horizon": 10**9},
         {"horizon": 2.5},
         {"privacy": 1.0},
-        {"privacy": mh.PureDP(epsilon=1.0)},
+        {"privacy": mh.PureDP(epsilon=1.0), "memory": "few-buffers"},
         {"lower": 1, "upper": 0},
         {"lower": math.nan},
         {"lower": [0, 0], "upper": [1]},
@@ -211,7 +211,7 @@ def test_bad_arguments_cost_nothing(tmp_path):
             )
     assert ledger.entries() == []
     with pytest.raises(mh.InvalidInput, match="delta"):
-        mh.stream.prefix_counter(10, mh.PureDP(epsilon=1.0))
+        mh.stream.prefix_counter(10, mh.PureDP(epsilon=1.0), memory="few-buffers")
 
 
 def test_several_events_of_a_person_take_more_noise():

@@ -276,7 +276,8 @@ def prefix_counter(
     of shape (d,). The ledger is charged here, before anything is pushed.
 
     `memory` is "full" (8 bytes of noise for every answer, made at the start) or "few-buffers" (a
-    few dozen integers whatever the horizon, slower pushes, an error 2·10⁻⁴ larger).
+    few dozen integers whatever the horizon, slower pushes, an error 2·10⁻⁴ larger; normal noise
+    alone). Pure privacy is for up to 65,536 steps.
 
     The answers are A·x + noise, the same as of a batch release with the square-root
     factorisation: at a horizon of 10⁶ within 0.9 % of the least root mean square error (p = 2) of

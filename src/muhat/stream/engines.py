@@ -13,7 +13,13 @@ import numpy as np
 
 from muhat._arrays import Floats, Integers
 from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
+from muhat.mechanisms.queries.running_laplace import LaplaceRunningNoise
 from muhat.mechanisms.queries.streaming import RunningNoise
+
+Noise = RunningNoise | LaplaceRunningNoise
+NOISES: dict[str, type[Noise]] = {
+    noise.mechanism: noise for noise in (RunningNoise, LaplaceRunningNoise)
+}
 
 
 class Engine(ABC):
@@ -23,12 +29,12 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def start(cls, plan: RunningNoise) -> Engine:
+    def start(cls, plan: Noise) -> Engine:
         """An engine that has seen nothing."""
 
     @classmethod
     @abstractmethod
-    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> Engine:
+    def resume(cls, plan: Noise, pushed: int, state: Any, words: Integers) -> Engine:
         """The engine that `saved` described; ValueError and the like if it does not fit."""
 
     @abstractmethod
@@ -45,7 +51,7 @@ class Engine(ABC):
 
     @staticmethod
     @abstractmethod
-    def deviations(plan: RunningNoise) -> Floats:
+    def deviations(plan: Noise) -> Floats:
         """The standard deviations of all sums, of shape (n, d)."""
 
 
@@ -60,11 +66,11 @@ class KeptNoise(Engine):
         self.place = 0
 
     @classmethod
-    def start(cls, plan: RunningNoise) -> KeptNoise:
+    def start(cls, plan: Noise) -> KeptNoise:
         return cls(plan.draw(), [0] * plan.dim)
 
     @classmethod
-    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> KeptNoise:
+    def resume(cls, plan: Noise, pushed: int, state: Any, words: Integers) -> KeptNoise:
         sums = [int(x) for x in state]
         if len(sums) != plan.dim:
             raise ValueError
@@ -95,7 +101,7 @@ class KeptNoise(Engine):
         return list(self.sums), self.noise[self.place :]
 
     @staticmethod
-    def deviations(plan: RunningNoise) -> Floats:
+    def deviations(plan: Noise) -> Floats:
         return plan.standard_deviations
 
 
@@ -108,11 +114,14 @@ class FewBuffers(Engine):
         self.sums = sums
 
     @classmethod
-    def start(cls, plan: RunningNoise) -> FewBuffers:
+    def start(cls, plan: Noise) -> FewBuffers:
+        assert isinstance(plan, RunningNoise)
         return cls([BufferedSum(plan, j) for j in range(plan.dim)])
 
     @classmethod
-    def resume(cls, plan: RunningNoise, pushed: int, state: Any, words: Integers) -> FewBuffers:
+    def resume(cls, plan: Noise, pushed: int, state: Any, words: Integers) -> FewBuffers:
+        if not isinstance(plan, RunningNoise):
+            raise ValueError
         sums = [BufferedSum(plan, j, fields) for j, fields in enumerate(state)]
         if words.size or len(sums) != plan.dim or any(one.index != pushed for one in sums):
             raise ValueError
@@ -131,7 +140,8 @@ class FewBuffers(Engine):
         return [one.to_dict() for one in self.sums], np.empty(0, np.int64)
 
     @staticmethod
-    def deviations(plan: RunningNoise) -> Floats:
+    def deviations(plan: Noise) -> Floats:
+        assert isinstance(plan, RunningNoise)
         return buffered_deviations(plan)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check, bounds, privacy
 from muhat._arrays import Floats
+from muhat._words import given
 from muhat.domains import Box
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.queries.streaming import RunningNoise, shares_of, unit_exponent
+from muhat.mechanisms.queries.running_laplace import (
+    LAW,
+    LONGEST,
+    LaplaceRunningNoise,
+    laplace_shares,
+)
+from muhat.mechanisms.queries.running_laplace import NOISE_BITS as LAPLACE_BITS
+from muhat.mechanisms.queries.streaming import NOISE_BITS, RunningNoise, shares_of, unit_exponent
 from muhat.noise.error import moment_bound
+from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.normal import absolute_moment
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
@@ -26,7 +37,7 @@ from muhat.planning.terms import COUNTED, Terms
 from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines, significant
-from muhat.stream.engines import ENGINES, Engine
+from muhat.stream.engines import ENGINES, NOISES, Engine, KeptNoise, Noise
 from muhat.stream.grid import EventGrid, bounds_of
 from muhat.workloads import prefix
 from muhat.workloads.cells import writable
@@ -39,6 +50,9 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 8
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+LEAST_GAIN, LEAST_GAIN_OF_MANY, MANY_STEPS = 1.3, 2.0, 16
+"""Laplace noise errs more for a smaller ε/μ: its error is 2.1 times as large at 16 steps, ε = μ."""
+
 LEAST_BESIDE = 2.0**-200
 """Coordinates of an event so small beside the largest count for nothing."""
 
@@ -48,7 +62,7 @@ class RunningSums(Mechanism):
     """All that is public about a counter: its promise, its bounds, its noise."""
 
     grids: tuple[EventGrid, ...]
-    noise: RunningNoise
+    noise: Noise
     scalar: bool
     p: float
     memory: str
@@ -58,9 +72,8 @@ class RunningSums(Mechanism):
         noise = self.noise
         units = [(grid.exponent, grid.reach) for grid in self.grids]
         return (
-            terms.privacy.admits_normal
+            noise.made_for(terms.privacy)
             and noise.contributions == terms.contributions
-            and noise.strength_squared == gaussian_mu_squared(terms.privacy)
             and list(zip(noise.exponents, noise.reaches, strict=True)) == units
             and all((grid.origin is None) == terms.is_secret for grid in self.grids)
         )
@@ -76,7 +89,7 @@ class RunningSums(Mechanism):
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> RunningSums:
         """The counter that `to_dict` described."""
-        noise = RunningNoise.from_dict(fields["noise"])
+        noise = NOISES[fields["noise"]["mechanism"]].from_dict(fields["noise"])
         grids = tuple(map(EventGrid.from_list, fields["grids"]))
         relation = Neighbors.SUBSTITUTE if grids[0].origin is not None else Neighbors.ADD_REMOVE
         return cls(
@@ -97,7 +110,7 @@ class RunningSums(Mechanism):
     @property
     def name(self) -> str:
         """The factorisation and its noise."""
-        return f"square-root factorisation ({self.memory})"
+        return f"{self.noise.name} ({self.memory})"
 
     @property
     def horizon(self) -> int:
@@ -253,43 +266,121 @@ def plan_prefix_counter(
     replaced = relation is Neighbors.SUBSTITUTE
     terms = Terms.checked(privacy, COUNTED if replaced else None, contributions=contributions)
     size = _check.count("horizon", horizon, most=LARGEST_SIZE)
-    p = _check.norm_order(p)
     memory = _check.one_of("memory", memory, ENGINES)
-    strength = gaussian_mu_squared(privacy)
     bounds, scalar = bounds_of(lower, upper)
-    writable("the noise of all answers", size * len(bounds))
-    reaches = [high - low if replaced else max(abs(low), abs(high)) for low, high in bounds]
-    shares = shares_of([float(reach) for reach in reaches], p)
-    grids = tuple(
-        EventGrid.between(
-            low, high, unit_exponent(reach, share, strength, contributions), replaced=replaced
+    asked = Asked(terms, size, bounds, scalar, _check.norm_order(p), memory)
+    found = [MAKERS[kind](asked) for kind in _kinds(asked)]
+    if len(found) > 1:
+        found.sort(key=lambda each: each.expected_error)
+    return Plan.of(replace(found[0], rivals=tuple(found[1:])))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a counter, checked."""
+
+    terms: Terms
+    size: int
+    bounds: Sequence[tuple[Fraction, Fraction]]
+    scalar: bool
+    p: float
+    memory: str
+
+    def __post_init__(self) -> None:
+        writable("the noise of all answers", self.size * len(self.bounds))
+
+    @property
+    def reaches(self) -> list[Fraction]:
+        """How far one event moves each coordinate at most: there or not, or replaced."""
+        if self.terms.is_secret:
+            return [max(abs(low), abs(high)) for low, high in self.bounds]
+        return [high - low for low, high in self.bounds]
+
+    def grids(self, shares: Sequence[Fraction], strength: Fraction, bits: int) -> Grids:
+        """The grids on which noise of such a strength has so many bits, given squares of shares."""
+        replaced, several = not self.terms.is_secret, self.terms.contributions
+        reaches = self.reaches
+        grids = tuple(
+            EventGrid.between(
+                low, high, unit_exponent(reach, share, strength, several, bits), replaced=replaced
+            )
+            for (low, high), reach, share in zip(self.bounds, reaches, shares, strict=True)
         )
-        for (low, high), reach, share in zip(bounds, reaches, shares, strict=True)
-    )
-    if not all(grid.reach for grid in grids):
-        raise InvalidInput(
-            "the promise is too strong for exact arithmetic: the noise would be more than 10^11 "
-            "times the largest event. Choose a larger epsilon, rho or mu."
-        )
-    noise = RunningNoise(
-        size,
-        tuple(grid.exponent for grid in grids),
-        tuple(grid.reach for grid in grids),
-        shares,
-        strength,
-        contributions,
-    )
-    return Plan.of(
-        RunningSums(
-            terms=terms,
+        if not all(grid.reach for grid in grids):
+            raise InvalidInput(
+                "the promise is too strong for exact arithmetic: the noise would be more than "
+                "10^11 times the largest event. Choose a larger epsilon, rho or mu."
+            )
+        return grids
+
+    def answered(self, grids: Grids, noise: Noise) -> RunningSums:
+        """The sums with this noise."""
+        return RunningSums(
+            terms=self.terms,
             statistic=STATISTIC,
             grids=grids,
             noise=noise,
-            scalar=scalar,
-            p=p,
-            memory=memory,
+            scalar=self.scalar,
+            p=self.p,
+            memory=self.memory,
         )
-    )
+
+
+Grids = tuple[EventGrid, ...]
+
+
+def _kinds(asked: Asked) -> list[NoiseKind]:
+    """The kinds of noise that compete: pure noise where it may err less, and can be drawn."""
+    promise = asked.terms.privacy
+    if not promise.admits_normal:
+        return [NoiseKind.PURE]
+    normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
+    least = LEAST_GAIN if asked.size < MANY_STEPS else LEAST_GAIN_OF_MANY
+    drawn = asked.memory == KeptNoise.memory and asked.size <= LONGEST
+    competes = promise.admits_pure and drawn and pure >= least**2 * normal
+    return list(NoiseKind) if competes else [NoiseKind.NORMAL]
+
+
+def _normal(asked: Asked) -> RunningSums:
+    """Normal noise of the square-root factorisation."""
+    strength, several = gaussian_mu_squared(asked.terms.privacy), asked.terms.contributions
+    shares = shares_of([float(reach) for reach in asked.reaches], asked.p)
+    grids = asked.grids(shares, strength, NOISE_BITS)
+    exponents, reaches = _units(grids)
+    noise = RunningNoise(asked.size, exponents, reaches, shares, strength, several)
+    return asked.answered(grids, noise)
+
+
+def _laplace(asked: Asked) -> RunningSums:
+    """Laplace noise on events and on sums of them."""
+    if asked.memory != KeptNoise.memory:
+        raise InvalidInput(
+            "a few buffers have normal noise alone: use ",
+            given("memory", KeptNoise.memory),
+            ", or a promise with a delta, ZCDP or GDP.",
+        )
+    if asked.size > LONGEST:
+        raise InvalidInput(
+            f"must be at most {LONGEST:,} under pure privacy",
+            parameter="horizon",
+            value=f"{asked.size:,}",
+            hint="Promises with a delta, ZCDP and GDP have longer streams.",
+        )
+    strength = Strength.of(asked.terms.privacy, NoiseKind.PURE).squared
+    shares = laplace_shares([float(reach) for reach in asked.reaches], asked.p)
+    grids = asked.grids([share**2 for share in shares], strength, LAPLACE_BITS)
+    exponents, reaches = _units(grids)
+    several = asked.terms.contributions
+    noise = LaplaceRunningNoise.fitted(asked.size, exponents, reaches, shares, strength, several)
+    return asked.answered(grids, noise)
+
+
+MAKERS = {NoiseKind.NORMAL: _normal, NoiseKind.PURE: _laplace}
+
+
+def _units(grids: Grids) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Their exponents, and how far one event moves them."""
+    return tuple(grid.exponent for grid in grids), tuple(grid.reach for grid in grids)
 
 
 def _certificate(sums: RunningSums) -> Certificate:
@@ -301,8 +392,9 @@ def _certificate(sums: RunningSums) -> Certificate:
     """
     p = sums.p
     spread = sums.deviations.ravel()
-    power = None if math.isinf(p) else absolute_moment(p) * float(p_norm(spread, p))
-    error, method = _root_mean_square(spread, p)
+    moment = MOMENTS[sums.noise.kind]
+    power = None if math.isinf(p) else moment(p) * float(p_norm(spread, p))
+    error, method = _root_mean_square(spread, p, moment)
     order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
     floor = prefix_floor(sums.noise.size, p) * _body_floor(sums)
     if sums.terms.is_secret:
@@ -315,11 +407,21 @@ def _certificate(sums: RunningSums) -> Certificate:
     return Certificate(metric, p, error, method, lower, power)
 
 
-def _root_mean_square(spread: NDArray[np.float64], p: float) -> tuple[float, str]:
-    """(E‖z‖_p²)^½ of correlated normals: exact at p = 2, else an upper bound."""
+def _laplace_moment(order: float) -> float:
+    """At most (E|x|^order)^{1/order} of a sum x of Laplace variables of variance 1."""
+    return float(LAW.combined_moment(order, np.array(1.0))) / math.sqrt(2)
+
+
+MOMENTS = {NoiseKind.NORMAL: absolute_moment, NoiseKind.PURE: _laplace_moment}
+
+
+def _root_mean_square(
+    spread: NDArray[np.float64], p: float, moment: Callable[[float], float]
+) -> tuple[float, str]:
+    """(E‖z‖_p²)^½ of correlated noise: exact at p = 2, else an upper bound."""
     if p == 2:
         return float(np.sqrt(np.sum(spread**2))), "exact"
-    return moment_bound(spread, p, absolute_moment), "bound"
+    return moment_bound(spread, p, moment), "bound"
 
 
 def _body_floor(sums: RunningSums) -> float:

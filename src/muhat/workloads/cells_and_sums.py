@@ -156,7 +156,7 @@ def with_sums(best: Factorization) -> Factorization | None:
     42.6
     """
     with one_thread():
-        strategy = _strategy_for(best.workload)
+        strategy = strategy_for(best.workload)
     if strategy is None:
         return None
     # Under substitution two columns are at most twice as far apart as one is long.
@@ -205,7 +205,7 @@ class _Problem(NamedTuple):
         return float(error), (of_sums + part * of_size).ravel()
 
 
-def _strategy_for(workload: Workload) -> CellsAndSums | None:
+def strategy_for(workload: Workload) -> CellsAndSums | None:
     """The whole numbers of the best strategy that is found."""
     inner = workload.inner if isinstance(workload, Scaled) else workload
     cells = inner.shape[1]

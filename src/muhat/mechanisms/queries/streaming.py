@@ -32,7 +32,8 @@ from muhat.mechanisms.arithmetic.certified_rounding import rounded_noise
 from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import Words, system_words
-from muhat.privacy import Neighbors
+from muhat.noise.kinds import NoiseKind
+from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.workloads.toeplitz import LARGEST_SIZE, answer_deviations, column_lengths
 
 NOISE_BITS = 36
@@ -64,6 +65,8 @@ class RunningNoise(
     """
 
     mechanism: ClassVar[str] = "square-root-prefix"
+    kind: ClassVar[NoiseKind] = NoiseKind.NORMAL
+    name: ClassVar[str] = "square-root factorisation"
     size: int
     exponents: tuple[int, ...]
     reaches: tuple[int, ...]
@@ -81,6 +84,10 @@ class RunningNoise(
     def dim(self) -> int:
         """The number of coordinates."""
         return len(self.exponents)
+
+    def made_for(self, promise: Privacy) -> bool:
+        """Whether it is as strong as the promise allows."""
+        return promise.admits_normal and self.strength_squared == gaussian_mu_squared(promise)
 
     def factor(self, coordinate: int) -> float:
         """c·Q/(μ·ω), rounded up: the noise on one term alone, in units."""
@@ -123,13 +130,17 @@ def shares_of(reaches: Sequence[float], p: float) -> tuple[Fraction, ...]:
 
 
 def unit_exponent(
-    reach: Fraction, share: Fraction, strength_squared: Fraction, contributions: int
+    reach: Fraction,
+    share: Fraction,
+    strength_squared: Fraction,
+    contributions: int,
+    bits: int = NOISE_BITS,
 ) -> int:
     """The exponent of the unit h: noise of 2^36 units, or terms of 2^40 if that is coarser."""
     square = (contributions * reach) ** 2 / (strength_squared * share)
-    noise = math.floor(_log2(square) / 2) - NOISE_BITS
+    noise = math.floor(_log2(square) / 2) - bits
     term = math.ceil(_log2(reach)) - TERM_BITS
-    if term - noise > NOISE_BITS - _LEAST_NOISE_BITS:
+    if term - noise > bits - _LEAST_NOISE_BITS:
         raise InvalidInput(
             "the promise is too weak for exact arithmetic: the noise would be less than 10^-9 of "
             "one term. Choose a smaller epsilon, rho or mu."

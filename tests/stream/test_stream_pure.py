@@ -1,0 +1,195 @@
+"""Running sums with Laplace noise: a function of what is private, and as large as is said."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.mechanisms.queries.running_laplace import (
+    LaplaceRunningNoise,
+    laplace_shares,
+    running_noise,
+)
+from muhat.noise.laplace import Laplace
+from muhat.workloads.cells_and_sums import CellsAndSums
+
+PURE = mh.PureDP(epsilon=1.0)
+WEAK = mh.PureDP(epsilon=2.0**20)
+
+
+def noise_of(horizon=24, privacy=PURE, **options) -> LaplaceRunningNoise:
+    plan = mh.stream.plan_prefix_counter(horizon, privacy, **options)
+    return plan.parts[0].mechanism.noise
+
+
+@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize("horizon", [1, 3, 24, 1100])
+def test_every_event_moves_the_strategy_by_the_promise_and_no_more(horizon, contributions):
+    if horizon > 1024:
+        noise = replace(noise_of(4), size=horizon)
+    else:
+        noise = noise_of(horizon, contributions=contributions)
+    strategy = noise.strategy(0)
+    columns = strategy.own + strategy.sums.sum(axis=0)
+    assert strategy.own.min() > 0
+    assert set(columns.tolist()) == {noise.levels[0]}
+    moved = noise.contributions * noise.reaches[0] * noise.levels[0]
+    assert (1 - 1e-6) * 2**54 < moved <= 2**54
+
+
+def test_a_larger_strategy_or_a_weaker_promise_is_refused():
+    noise = noise_of()
+    with pytest.raises(AssertionError, match="farther"):
+        replace(noise, levels=(noise.levels[0] + 2,))
+    with pytest.raises(AssertionError, match="farther"):
+        replace(noise, contributions=2)
+    with pytest.raises(AssertionError, match="nothing for an event"):
+        replace(noise, sums=((1 << 20,) * 24,))
+    with pytest.raises(AssertionError, match="negative"):
+        replace(noise, sums=((-1,) * 24, (5,) * 24))
+    counter = mh.stream.prefix_counter(24, PURE)
+    weaker = replace(counter._plan.terms, privacy=mh.PureDP(epsilon=0.5))
+    with pytest.raises(mh.InvalidInput, match="noise was made for"):
+        replace(counter._plan, terms=weaker)
+
+
+def shifted(strategy, drawn, moved):
+    """Noise that has the same y for terms that were moved: y = [D; S]·q + noise."""
+    matrix = np.vstack([np.diag(strategy.own), strategy.sums]).astype(object)
+    return [int(z) for z in np.array(drawn, object) + matrix @ np.array(moved, object)]
+
+
+def drawer(drawn, size):
+    parts = iter([drawn[:size], drawn[size:]])
+    return lambda count: np.array(next(parts), object)
+
+
+STRATEGIES = {
+    "events alone": CellsAndSums(np.full(5, 6), np.zeros((0, 5), np.int64)),
+    "one sum": CellsAndSums(np.array([5, 4, 3, 4, 5]), np.array([[1, 2, 3, 2, 1]])),
+    "two sums": CellsAndSums(np.array([3, 2, 5]), np.array([[4, 4, 0], [0, 1, 2]])),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_answers_are_a_function_of_what_is_private(name):
+    """Small noise: halves are hit all the time, and rounded to the same side."""
+    strategy = STRATEGIES[name]
+    size, rows = len(strategy.own), len(strategy.own) + len(strategy.sums)
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        drawn = [int(z) for z in rng.integers(-20, 20, rows)]
+        moved = [int(x) for x in rng.integers(-3, 4, size)]
+        one = running_noise(strategy, drawer(drawn, size))
+        other = running_noise(strategy, drawer(shifted(strategy, drawn, moved), size))
+        assert (one + np.cumsum(moved) == other).all()
+
+
+def test_rounding_to_even_would_tell_something():
+    """⌊N + ½⌋ moves with the sum; half to even does not: at ½ the sum's parity decides."""
+    strategy = STRATEGIES["events alone"]
+    found = running_noise(strategy, drawer([3, 0, 0, 0, 0], 5))
+    assert found[0] == math.floor(Fraction(3, 6) + Fraction(1, 2)) == 1
+    assert round(Fraction(3, 6)) != round(Fraction(3, 6) + 1) - 1
+
+
+def test_the_noise_of_a_plan_is_a_function_of_what_is_private():
+    noise = noise_of()
+    strategy = noise.strategy(0)
+    rows = len(strategy.own) + len(strategy.sums)
+    drawn = [int(z) for z in Laplace().sample(rows)]
+    moved = [0] * 24
+    moved[7] = noise.reaches[0]
+    one = running_noise(strategy, drawer(drawn, 24))
+    other = running_noise(strategy, drawer(shifted(strategy, drawn, moved), 24))
+    assert (one + np.cumsum(moved) == other).all()
+
+
+def test_draws_have_the_stated_errors():
+    """A sum of Laplace variables has E x⁴ ≤ 6(E x²)²: 6.2 of its deviations are 10⁻⁷ or less."""
+    noise, runs = noise_of(16), 1500
+    drawn = np.array([noise.draw()[:, 0] for _ in range(runs)], float)
+    drawn = np.ldexp(drawn, noise.exponents[0])
+    ratio = np.mean(drawn**2, axis=0) / noise.standard_deviations[:, 0] ** 2
+    assert np.abs(ratio - 1).max() < 6.2 * math.sqrt(5 / runs)
+    assert np.abs(4 * ratio - 1).max() > 6.2 * math.sqrt(5 / runs)
+    assert np.corrcoef(drawn.T)[7, 8] > 0.2
+
+
+def test_errors_are_those_of_queries_that_are_answered_at_once():
+    plan = mh.stream.plan_prefix_counter(64, PURE)
+    batch = mh.plan_queries(mh.workloads.prefix(64), privacy=PURE)
+    assert plan.expected_error == pytest.approx(batch.expected_error, rel=1e-4)
+    for horizon in (1, 2, 3, 4):  # sums would only add noise
+        few = mh.stream.plan_prefix_counter(horizon, PURE)
+        assert few.expected_error == pytest.approx(math.sqrt(horizon * (horizon + 1)), rel=1e-6)
+
+
+def test_the_sum_comes_out_and_goes_on_when_saved(tmp_path):
+    counter = mh.stream.prefix_counter(20, WEAK, lower=[-1, 0], upper=[2, 10])
+    answers = counter.push_many([[1, 3]] * 5)
+    assert np.allclose(answers, np.outer(np.arange(1, 6), [1, 3]), atol=1e-3)
+    counter.save(tmp_path / "state")
+    again = mh.stream.restore(tmp_path / "state")
+    assert np.allclose(again.push([5, 50]), [7, 25], atol=1e-3)
+    assert (again.standard_errors == counter.standard_errors).all()
+    assert again.privacy == WEAK
+
+
+def test_a_replaced_event_has_the_noise_of_the_width():
+    far = mh.stream.plan_prefix_counter(10, PURE, 100, 101, neighbors="substitute")
+    near = mh.stream.plan_prefix_counter(10, PURE)
+    assert far.expected_error == near.expected_error
+
+
+def test_a_pure_ledger_pays_for_a_stream(tmp_path):
+    ledger = mh.Ledger.create(tmp_path / "budget.db", budget=PURE, neighbors="add-remove")
+    with pytest.raises(mh.InvalidInput, match="few buffers"):
+        mh.stream.prefix_counter(10, PURE, memory="few-buffers", ledger=ledger)
+    with pytest.raises(mh.InvalidInput, match="at most 65,536 under pure"):
+        mh.stream.prefix_counter(10**5, PURE, ledger=ledger)
+    assert ledger.entries() == []
+    counter = mh.stream.prefix_counter(10, PURE, ledger=ledger)
+    assert ledger.spent == PURE
+    assert "laplace noise" in counter.describe()
+
+
+def test_laplace_noise_competes_where_there_is_a_delta():
+    strict = mh.stream.plan_prefix_counter(20, mh.ApproxDP(epsilon=1.0, delta=1e-9))
+    assert strict.mechanism.startswith("laplace")
+    ((name, error),) = strict.alternatives
+    assert name.startswith("square-root")
+    assert error > strict.expected_error
+    loose = mh.stream.plan_prefix_counter(20, mh.ApproxDP(epsilon=1.0, delta=0.01))
+    assert loose.mechanism.startswith("square-root")
+    few = mh.stream.plan_prefix_counter(
+        20, mh.ApproxDP(epsilon=1.0, delta=1e-9), memory="few-buffers"
+    )
+    assert few.mechanism.startswith("square-root")
+
+
+def test_no_bound_exceeds_the_error_of_a_pure_stream():
+    for horizon in (1, 2, 30):
+        for epsilon in (0.1, 1.0, 8.0):
+            for lower, upper in ((0, 1), (-5, 2), ([0, -1e-3], [1, 7])):
+                for p in (2, 3, math.inf):
+                    plan = mh.stream.plan_prefix_counter(
+                        horizon, mh.PureDP(epsilon=epsilon), lower, upper, p=p
+                    )
+                    certificate = plan.certificate
+                    assert all(b.value <= certificate.error for b in certificate.bounds if b.value)
+                    assert certificate.ratio >= 1
+
+
+def test_coordinates_share_the_whole_promise():
+    shares = laplace_shares([1.0, 8.0], 2)
+    assert sum(shares) <= 1
+    assert float(shares[1] / shares[0]) == pytest.approx(4)
+    noise = noise_of(lower=[0, 0], upper=[1, 8])
+    moved = sum(q * level for q, level in zip(noise.reaches, noise.levels, strict=True))
+    assert (1 - 1e-6) * 2**54 < moved <= 2**54
