@@ -24,6 +24,7 @@ from muhat.domains.vectors import (
     short,
 )
 from muhat.ellipsoids.combined import SIZE
+from muhat.ellipsoids.matrix_balls import around_matrices
 from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, norm, with_scales
 from muhat.errors import InvalidInput
 
@@ -97,19 +98,16 @@ class SchattenBall(Domain, keys=(Key("p", infinite=True), "shape", "radius", "ce
         return self.radius * min(float(np.max(weights)) * growth, float(p_norm(weights, 2)))
 
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        # Rotations of rows and columns leave K as it is and act irreducibly, so M = m²·I at equal
-        # weights; m is the largest Frobenius norm: of rank one for orders up to 2, else full rank.
+        if (weights != weights[0]).any():
+            return around_matrices(self.shape, self.p, p, weights).scaled(self.radius * SIZE[body])
+        # Rotations of rows and columns leave K as it is and act irreducibly, so M = m²·I; m is the
+        # largest Frobenius norm: of rank one for orders up to 2, else full rank.
         inverse = 0 if math.isinf(self.p) else 1 / self.p
         reach = self.radius * min(self.shape) ** max(0.0, 0.5 - inverse)
-        # The uniform measure on the orbit has E[ssᵀ] = (reach²/d)·I; the best D gives this value.
-        order = 2.0 if math.isinf(p) else 2 * p / (p + 2)
-        floor = reach / math.sqrt(self.dim) * norm(weights, order)
         scales = np.full(self.dim, reach)
-        exact = bool((weights == weights[0]).all())
-        if exact:
-            floor = norm(weights * scales, p)
+        floor = norm(weights * scales, p)
         error = CLOSED_FORM_ERROR
-        found = with_scales(scales, floor, p, weights, error=error, is_exact=exact)
+        found = with_scales(scales, floor, p, weights, error=error, is_exact=True)
         return found.scaled(SIZE[body])
 
     def exact_gauge(self) -> Gauge:
