@@ -81,6 +81,31 @@ def test_in_one_dimension_both_sides_have_no_gap(p):
     assert e.gap < 1e-9
 
 
+@pytest.mark.parametrize("p", [2, 4, INF])
+@pytest.mark.parametrize(
+    "K",
+    [
+        mh.Box([0, 1, -2], [1, 3, 4]),
+        mh.Box(np.zeros(8), np.arange(1.0, 9.0)),
+        mh.LpBall(p=1, radius=1, dim=3, center=[1, 2, 3]),
+        mh.Box([0], [1]) * mh.Simplex(dim=2),
+    ],
+    ids=repr,
+)
+def test_both_sides_of_few_corners_have_no_gap(K, p):
+    e = smallest_ellipsoid(K, p, "symmetric")
+    assert contains(e, K.vertices())
+    assert contains(e, -K.vertices())
+    assert e.gap < 1e-8
+
+
+def test_a_secret_number_of_records_in_a_box_has_a_certificate_that_meets_it():
+    K = mh.Box([0, 0], [1, 2])
+    plan = mh.plan_sum(domain=K, n=None, privacy=mh.ZCDP(0.5))
+    assert plan.expected_error == pytest.approx((3 + 5**0.5) / 2, rel=1e-6)
+    assert plan.certificate.ratio < 1.03
+
+
 def test_a_huge_matrix_is_refused_and_its_diagonal_is_not():
     e = smallest_ellipsoid(mh.Ball(radius=1, dim=30_000))
     assert e.diagonal.shape == (30_000,)

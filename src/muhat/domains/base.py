@@ -18,7 +18,12 @@ from muhat.domains.hull import nearest_to_corners
 from muhat.domains.integers import Clip, TableLattice
 from muhat.domains.vectors import Matrix, Vector
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
-from muhat.ellipsoids.combined import around_both_sides, around_points
+from muhat.ellipsoids.combined import (
+    MOST_CORNERS,
+    around_both_sides,
+    around_opposite_points,
+    around_points,
+)
 from muhat.ellipsoids.floors import second_moment
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
@@ -173,7 +178,10 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         return around_points(corners, body, p, weights, tol)
 
     def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        """An ellipsoid around K ∪ −K, for a K that is not −K."""
+        """An ellipsoid around K ∪ −K, for a K that is not −K: the smallest if corners are few."""
+        corners = self.vertices()
+        if corners is not None and len(corners) <= MOST_CORNERS:
+            return around_opposite_points(corners, p, weights, tol)
         found = self.ellipsoid("shifted", p, weights, tol)
         center = self.center if found.shift is None else found.shift
         moment = self.moment("shifted", tol) if self.is_symmetric else None

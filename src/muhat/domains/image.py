@@ -14,7 +14,6 @@ from muhat.domains.vectors import Matrix, Vector, check_scale
 from muhat.ellipsoids.combined import (
     MOST_CORNERS,
     around_image,
-    around_opposite_points,
     around_points,
     image_lengths,
 )
@@ -111,12 +110,6 @@ class Image(Domain):
             sampled_floor(self.extreme_point, self.point_sizes(), body, p, weights),
         )
         return around_image(self.transform, found, floor, p, weights)
-
-    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        corners = self.vertices()
-        if corners is not None and len(corners) <= MOST_CORNERS:
-            return around_opposite_points(corners, p, weights, tol)
-        return super().two_sided_ellipsoid(p, weights, tol)
 
     def moment(self, body: str, tol: float) -> Matrix | None:
         inner = self.inner.moment(body, tol)

@@ -12,7 +12,6 @@ from muhat.domains.base import Domain, Preimage
 from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip, TableLattice
 from muhat.domains.vectors import Matrix, Vector, rows, short
-from muhat.ellipsoids.combined import MOST_CORNERS, around_opposite_points
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.privacy import Neighbors
 
@@ -79,12 +78,6 @@ class Translate(Domain):
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
         found = self.inner.ellipsoid(body, p, weights, tol)
         return found if found.shift is None else replace(found, shift=found.shift + self.offset)
-
-    def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        corners = self.vertices()
-        if corners is not None and len(corners) <= MOST_CORNERS:
-            return around_opposite_points(corners, p, weights, tol)
-        return super().two_sided_ellipsoid(p, weights, tol)
 
     def moment(self, body: str, tol: float) -> Matrix | None:
         return self.inner.moment(body, tol)

@@ -118,7 +118,7 @@ def around_sum(
 
 
 MOST_CORNERS = 1 << 12
-"""Corners of images and translations up to which the solver takes them."""
+"""Corners up to which the solver takes them: of images, and of any K for K ∪ −K."""
 
 
 def around_opposite_points(
