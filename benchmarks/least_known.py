@@ -62,6 +62,38 @@ def of_balls(d: int, n: int) -> tuple[Known, ...]:
     )
 
 
+def of_categories(m: int, n: int) -> tuple[Known, ...]:
+    """Without a curator: the parts of m categories, each of n people telling about one."""
+    return (
+        Known("randomised response", lambda promise: _subsets(promise, m, range(1, 2)) / n**0.5),
+        Known("subset selection", lambda promise: _subsets(promise, m, range(1, m)) / n**0.5),
+        Known("unary encoding", lambda promise: unary(promise, m) / n**0.5),
+    )
+
+
+def _subsets(promise: Privacy, m: int, sizes: range) -> float:
+    """Of one message that names k of m categories, the true one as often as allowed."""
+    e = math.exp(pure_epsilon(promise))
+    if e == 1:
+        return math.inf
+    errors = []
+    for k in sizes:
+        own = e * k / (e * k + m - k)
+        other = (k - own) / (m - 1)
+        spread = own * (1 - own) + (m - 1) * other * (1 - other)
+        errors.append(math.sqrt(spread) / (own - other))
+    return min(errors)
+
+
+def unary(promise: Privacy, m: int) -> float:
+    """A bit for every category (Wang et al. 2017): ½ if it is the case, else 1/(e^ε + 1)."""
+    epsilon = pure_epsilon(promise)
+    other = 1 / (math.exp(epsilon) + 1)
+    if other == 0.5:
+        return math.inf
+    return math.sqrt(0.25 + (m - 1) * other * (1 - other)) / (0.5 - other)
+
+
 def of_prefixes(cells: int) -> tuple[Known, ...]:
     """All running totals of a table of counts."""
     root = math.sqrt(math.fsum(_root_series(cells)))

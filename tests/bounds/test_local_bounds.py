@@ -13,9 +13,10 @@ import pytest
 import muhat as mh
 from muhat.bounds import LowerBound, local
 from muhat.bounds.divergences import log_two_sided_pure, log_two_sided_zcdp
-from muhat.bounds.local import cap_share, largest_shrinkage
+from muhat.bounds.local import cap_share, corner_error, largest_shrinkage
 from muhat.ellipsoids import gamma
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
+from muhat.protocols.randomizers.subset_randomizer import SubsetRandomizer
 
 EPSILONS = [1e-3, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0]
 DOMAINS = [
@@ -171,6 +172,45 @@ def test_on_the_sphere_the_cap_randomizer_is_within_half_a_per_cent(dim, epsilon
     assert some.value <= achieved < 1.005 * some.value
     assert (some.source, paper.source) == ("derived", "paper")
     assert paper.value == some.value > every.value * (1 - 1e-6)
+
+
+def test_sets_of_corners_are_never_below_the_bound_and_meet_it_for_categories():
+    random = np.random.default_rng(3)
+    for _ in range(500):
+        m, d = int(random.integers(2, 12)), int(random.integers(1, 6))
+        epsilon = float(random.choice([0.1, 0.7, 1.5, 3.0, 6.0, 12.0]))
+        points = random.normal(size=(m, d)) * 10.0 ** random.integers(-3, 3, d)
+        randomizer = SubsetRandomizer.of(mh.Points(points), epsilon)
+        _, common, own = randomizer.moments
+        squares = (randomizer.corners.offsets**2).sum(axis=1)
+        # Over independent uniform corners, whose mean is the same for all datasets.
+        average = math.sqrt((common * squares.sum() + own * squares.mean()) / 100)
+        assert corner_error(mh.Points(points), epsilon, 2) / 10 <= average * (1 + 1e-12)
+    for m in (2, 3, 10, 50):
+        for epsilon in (0.01, 1.0, 5.0, 20.0):
+            found = named(local(mh.Points(np.eye(m)), 100, mh.PureDP(epsilon=epsilon)))
+            best = SubsetRandomizer.of(mh.Points(np.eye(m)), epsilon).expected_error(100)
+            # At ε = 20 nearly all is told, and what is left is a difference of near numbers.
+            assert best == pytest.approx(
+                found["B10 on corners"], rel=1e-9 if epsilon < 20 else 0.01
+            )
+
+
+def test_no_law_on_corners_is_farther_from_uniform_than_the_bound_says():
+    random = np.random.default_rng(4)
+    for m, epsilon in ((2, 1.0), (5, 0.5), (5, 3.0), (9, 2.0)):
+        g = math.exp(epsilon)
+        h = g - 1
+        most = max(k * (m - k) * h**2 / (m * (m + h * k) ** 2) for k in range(1, m))
+        laws = np.exp(epsilon * random.beta(0.3, 0.3, (4000, m)))
+        laws /= laws.sum(axis=1, keepdims=True)
+        found = ((laws - 1 / m) ** 2).sum(axis=1).max()
+        assert 0.5 * most < found <= most * (1 + 1e-12)
+        # A little more than the promise would be above it.
+        k = max(range(1, m), key=lambda k: k * (m - k) / (m + h * k) ** 2)
+        louder = np.array([1.02 * g] * k + [1.0] * (m - k))
+        louder /= louder.sum()
+        assert ((louder - 1 / m) ** 2).sum() > most
 
 
 def test_values_follow_the_written_formulas():

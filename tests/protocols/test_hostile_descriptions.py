@@ -19,7 +19,7 @@ OBLIQUE = mh.Ellipsoid(np.array([[2.0, 0.5], [0.5, 1.0]]))
 HOSTILE: list[Any] = [
     *(None, True, False, 0, -1, 1, 3, 1.5, -0.0, 1e-320, 1e300, 10**25, [], {}, [1], [[1]]),
     *("", "x", "nan", "inf", "1e999", "0x1p+2000", "0x1p-1074", "1/0", "-1/2", "9" * 150, "٣"),
-    *("\ud800", "shares", "joint", "cap", "gaussian", "ranges", "local", "shuffle"),
+    *("\ud800", "shares", "joint", "cap", "subset", "gaussian", "ranges", "local", "shuffle"),
     *("FORGOTTEN", float("inf"), {"kind": "pure", "epsilon": 1e9}),
 ]
 
@@ -29,6 +29,9 @@ def described() -> dict[str, Protocol]:
     named = {"columns": ["a", "b"], "n": 100}
     return {
         "cap": protocols.local_mean(domain=ball, n=100, privacy=mh.PureDP(epsilon=1.0)),
+        "subset": protocols.local_mean(
+            domain=mh.Simplex(dim=4), n=100, privacy=mh.PureDP(epsilon=1.0)
+        ),
         "gaussian": protocols.local_mean(domain=OBLIQUE, privacy=mh.ZCDP(rho=0.5), **named),
         "shares": protocols.shuffle_mean(domain=ball, n=200, privacy=PROMISE),
         "local-ranges": protocols.local_ranges(
@@ -50,7 +53,9 @@ def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
     return json.dumps(made).replace("Infinity", "1e999")
 
 
-@pytest.mark.parametrize("kind", ["cap", "gaussian", "shares", "local-ranges", "shuffle-ranges"])
+@pytest.mark.parametrize(
+    "kind", ["cap", "subset", "gaussian", "shares", "local-ranges", "shuffle-ranges"]
+)
 @pytest.mark.filterwarnings("error")
 def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
     protocol = described()[kind]

@@ -36,6 +36,11 @@ _INTERACTIVE = "Devices may be asked in any order, any number of times; the prom
 _ONCE = "Every device sends one message and is told nothing of the others'."
 _UNBIASED = "The estimate is unbiased for the mean of every dataset of records in the domain."
 
+MOST_CORNERS = 1024
+"""Records that are one of more corners are not looked at."""
+
+LARGEST_EPSILON = 64.0
+
 _SHRINKAGE_ERROR = 1e-10
 """Far above the relative error of `largest_shrinkage` in floats."""
 
@@ -65,17 +70,25 @@ def local(domain: Domain, n: int, privacy: Privacy, p: float = 2) -> tuple[Lower
     value = quotient(width, two)
     every = LowerBound(value, "unbiased", "every", "B10", "derived", given, promise, _OURS)
     epsilon = privacy.implied_epsilon
-    axes = None if epsilon is None else domain.inner_axes()
-    if epsilon is None or axes is None:
+    if epsilon is None:
         return (every,)
-    value = _sphere_error(axes, epsilon, p, domain.dim) / math.sqrt(n) * (1 - 1e-12)
-    theorem = "B10 on a sphere"
-    some = LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS)
-    if axes.max() > axes.min() or p != 2:
-        return every, some
-    theorem, given = "AFT22, PrivUnit is optimal", (_LOCAL, _ONCE, _UNBIASED)
-    paper = LowerBound(value, "unbiased", "some", theorem, "paper", given, promise, _AFT22)
-    return every, some, paper
+    found, lower = [every], 1 - 1e-12
+    value = corner_error(domain, epsilon, p) / math.sqrt(n) * lower
+    if value > 0:
+        theorem = "B10 on corners"
+        found += [LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS)]
+    axes = domain.inner_axes()
+    if axes is None:
+        return tuple(found)
+    value, theorem = (
+        _sphere_error(axes, epsilon, p, domain.dim) / math.sqrt(n) * lower,
+        "B10 on a sphere",
+    )
+    found += [LowerBound(value, "unbiased", "some", theorem, "derived", given, promise, _OURS)]
+    if axes.max() == axes.min() and p == 2:
+        theorem, given = "AFT22, PrivUnit is optimal", (_LOCAL, _ONCE, _UNBIASED)
+        found += [LowerBound(value, "unbiased", "some", theorem, "paper", given, promise, _AFT22)]
+    return tuple(found)
 
 
 def _mixed_error(domain: Domain, privacy: Privacy, p: float) -> float:
@@ -175,3 +188,28 @@ def _sphere_error(axes: Vector, epsilon: float, p: float, dim: int) -> float:
         best = max(best, math.sqrt(max(rest - 1e-14, 0.0)) / gamma)
     norms = math.pow(dim, (1 / p if p < math.inf else 0.0) - 0.5)
     return min(best * scale * norms, sys.float_info.max)
+
+
+def corner_error(domain: Domain, epsilon: float, p: float) -> float:
+    """√((Σs/m)²/γ² − Σs²/m), s the singular values of the m corners from their mean; 0 if unknown.
+
+    γ² = max over k of k(m − k)h²/(m(m + hk)²), h = e^ε − 1, is the largest Σ(q − 1/m)² of a law q
+    on the corners whose probabilities differ by e^ε at most.
+    """
+    corners = domain.vertices()
+    if corners is None or not 2 <= len(corners) <= MOST_CORNERS or epsilon > LARGEST_EPSILON:
+        return 0.0
+    m = len(corners)
+    offsets = corners - corners.mean(axis=0)
+    scale = float(np.abs(offsets).max()) or 1.0
+    found = np.linalg.svd(offsets / scale, compute_uv=False)
+    square = math.fsum((found**2).tolist()) / m
+    # Singular values err by less than this, and rounding of corners and their mean is smaller.
+    mean = max(math.fsum(found.tolist()) / m - 1e-12 * math.sqrt(square * len(found)), 0.0)
+    h = math.expm1(epsilon) * (1 + 1e-12)
+    k = np.arange(1, m)
+    gamma = float(np.sqrt(np.max(k * (m - k) / m * (h / (m + h * k)) ** 2))) * (1 + 1e-12)
+    rest = mean * mean - gamma * gamma * square
+    norms = math.pow(domain.dim, (1 / p if p < math.inf else 0.0) - 0.5)
+    error = math.sqrt(max(rest - 1e-14, 0.0)) / gamma * scale * norms
+    return min(error, sys.float_info.max)

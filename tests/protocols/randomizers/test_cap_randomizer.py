@@ -268,6 +268,20 @@ def test_the_stated_errors_are_attained():
     assert np.trace(surface) == pytest.approx(4 * (1 / gamma**2 - 1), rel=1e-12)
 
 
+@pytest.mark.parametrize("weights", [None, (1.0, 3.0, 0.2)], ids=str)
+def test_the_worst_of_listed_points_is_one_of_them(weights):
+    points = np.array([[0.0, 0.0, 1.0], [1.0, 0.5, 2.0], [0.2, 2.0, 3.0], [0.5, 0.7, 2.0]])
+    stretch = np.diag(weights or np.ones(3))
+    for listed in (mh.Points(points), np.diag([2.0, 1.0, 3.0]) @ mh.Points(points)):
+        randomizer = CapRandomizer.of(listed, 2.0)
+        records = listed.preimage().domain.vertices()
+        found = [stretch @ exact_covariance(randomizer, one) @ stretch for one in records]
+        worst = math.sqrt(max(np.trace(one) for one in found))
+        assert randomizer.expected_error(1, weights) == pytest.approx(worst, rel=1e-9)
+        ball = np.linalg.norm(np.diag(stretch) * randomizer.spread(1).standard_error)
+        assert worst < 0.95 * ball
+
+
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
 @pytest.mark.parametrize("dim", [1, 2, 3, 8, 32, 128, 784])
 def test_the_variance_is_within_one_per_cent_of_the_least(dim, epsilon):
@@ -442,7 +456,7 @@ def test_the_ellipsoid_is_the_smallest_for_the_error_asked():
     box = mh.Box([0, 0], [1, 9])
     plain = CapRandomizer.of(box, 1.0)
     error = mh.ellipsoids.smallest_ellipsoid(box, 2, "shifted").value
-    base = math.sqrt(plain.map.squares.sum())
+    base = math.sqrt(plain.map.squares().sum())
     assert base == pytest.approx(error, rel=1e-12)
     weighted = CapRandomizer.of(box, 1.0, weights=[9, 1])
     alike = weighted.map.axes * np.array([9, 1])

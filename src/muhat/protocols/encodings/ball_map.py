@@ -76,12 +76,12 @@ class BallMap:
         """The number of coordinates of a record."""
         return self._source.domain.record_dim
 
-    @cached_property
-    def squares(self) -> Vector:
-        """The squares of the half-axes, of shape (r,)."""
-        if self.axes.ndim == 1:
-            return np.asarray(self.axes**2)
-        return np.asarray(np.linalg.svd(self.axes, compute_uv=False) ** 2)
+    def squares(self, weights: tuple[float, ...] | None = None) -> Vector:
+        """The squares of the half-axes of diag(weights)·ellipsoid, of shape (r,)."""
+        axes = self._weighted(weights)
+        if axes.ndim == 1:
+            return np.asarray(axes**2)
+        return np.asarray(np.linalg.svd(axes, compute_uv=False) ** 2)
 
     def point(self, y: Vector) -> Vector:
         """Where a point of R^r is in the domain's coordinates."""
@@ -99,15 +99,33 @@ class BallMap:
             inside = self._source.domain.clip(records)
             if self._source.matrix is not None:
                 inside = inside @ self._source.matrix.T + self._source.offset
-            offset = inside - self.center
-            y = offset / self.axes if self.axes.ndim == 1 else offset @ self._inverse.T
-            y = np.where(np.isfinite(y), y, 0.0)
-            # Measured by the largest coordinate first: its square must stay a float.
-            largest = np.abs(y).max(axis=1, keepdims=True)
-            y = y / np.where(largest > 0, largest, 1.0)
-            length = np.sqrt(np.sum(y**2, axis=1, keepdims=True))
-            directions = y / np.where(length > 0, length, 1.0)
-            return np.minimum(length * largest, 1.0)[:, 0], directions
+            return self._of_points(inside)
+
+    def stretched(
+        self, points: Matrix, weights: tuple[float, ...] | None = None
+    ) -> tuple[Vector, Vector]:
+        """‖y‖ and ‖diag(weights)·axes·y‖²/‖y‖² for points of the domain, each of shape (rows,)."""
+        lengths, directions = self._of_points(points)
+        axes = self._weighted(weights)
+        mapped = directions * axes if axes.ndim == 1 else directions @ axes.T
+        return lengths, np.sum(mapped**2, axis=1)
+
+    def _of_points(self, points: Matrix) -> tuple[Vector, Matrix]:
+        offset = points - self.center
+        y = offset / self.axes if self.axes.ndim == 1 else offset @ self._inverse.T
+        y = np.where(np.isfinite(y), y, 0.0)
+        # Measured by the largest coordinate first: its square must stay a float.
+        largest = np.abs(y).max(axis=1, keepdims=True)
+        y = y / np.where(largest > 0, largest, 1.0)
+        length = np.sqrt(np.sum(y**2, axis=1, keepdims=True))
+        directions = y / np.where(length > 0, length, 1.0)
+        return np.minimum(length * largest, 1.0)[:, 0], directions
+
+    def _weighted(self, weights: tuple[float, ...] | None) -> Matrix:
+        if weights is None:
+            return self.axes
+        stretch = np.array(weights)
+        return np.asarray(self.axes * (stretch if self.axes.ndim == 1 else stretch[:, None]))
 
     def to_dict(self) -> dict[str, Any]:
         """A description as JSON; axes that are all the same are one number."""

@@ -9,6 +9,7 @@ shuffle   every device splits its record, on a grid and with its part of the noi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Self
@@ -22,6 +23,7 @@ from muhat.errors import InvalidInput
 from muhat.planning.task import Task
 from muhat.privacy import Privacy, pure_within
 from muhat.privacy.amplification import local_epsilon
+from muhat.protocols.encodings.corners import Corners
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.encodings.record_numbers import AIMS
 from muhat.protocols.estimators.own_spread import of_records
@@ -31,14 +33,14 @@ from muhat.protocols.means.mean_estimator import (
     MeanEstimator,
     mean_randomizer,
     unlike,
-    weighted_error,
 )
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.cap_choice import best_cap
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Received
+from muhat.protocols.randomizers.subset_randomizer import SubsetRandomizer
 from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate
 from muhat.protocols.roles.protocol import Protocol
 from muhat.release.certificate import Certificate, metric_name
@@ -110,7 +112,7 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
         shape = self.domain
         if self.weights is not None:
             shape = np.diag(self.weights) @ self.domain
-        error = weighted_error(randomizer, self.weights, users)
+        error = randomizer.expected_error(users, self.weights)
         metric = metric_name(self.p, "mean", self.weights, self.domain)
         bounds = self.model.lower_bounds(shape, n=users, privacy=self.privacy, p=self.p)
         return Certificate(metric, self.p, error, "bound", bounds)
@@ -137,25 +139,41 @@ class ShuffleMean(BoundedMean):
     tails: ClassVar[str] = ADDED
 
 
-def local_protocol(task: Task, minimum: int | None = None) -> Protocol:
-    """The protocol whose randomizer has the least error."""
+def local_protocol(task: Task, minimum: int | None = None, name: str | None = None) -> Protocol:
+    """The protocol whose randomizer has the least error, or is called so."""
     estimator = LocalMean.of(task)
-    best = best_randomizer(task.asked.domain, task.privacy, task.asked.p, estimator.weights)
+    best = best_randomizer(task.asked.domain, task.privacy, task.asked.p, estimator.weights, name)
     return Protocol(estimator, best, estimator.n, LOCAL.least_users(estimator.n, minimum))
 
 
 def best_randomizer(
-    domain: Domain, promise: Privacy, p: float = 2, weights: tuple[float, ...] | None = None
+    domain: Domain,
+    promise: Privacy,
+    p: float = 2,
+    weights: tuple[float, ...] | None = None,
+    name: str | None = None,
 ) -> MeanRandomizer:
     """The randomizer of a domain with the least error of those that keep the promise.
 
-    The pure one keeps every other promise that its ε implies.
+    The pure ones keep every other promise that their ε implies. With a `name` that one.
     """
-    pure = CapRandomizer.of(domain, pure_within(promise), p=p, weights=weights)
-    if not promise.admits_normal:
-        return pure
-    both: list[MeanRandomizer] = [GaussianRandomizer(domain, promise, p, weights), pure]
-    return min(both, key=lambda randomizer: weighted_error(randomizer, weights, 1))
+    found: list[MeanRandomizer] = [*pure_randomizers(domain, pure_within(promise), p, weights)]
+    if promise.admits_normal:
+        found.insert(0, GaussianRandomizer(domain, promise, p, weights))
+    if name is not None:
+        named = {randomizer.kind: randomizer for randomizer in found}
+        return named[_check.one_of("mechanism", name, sorted(named))]
+    # The first of those whose errors are the same but for rounding.
+    return min(found, key=lambda randomizer: float(f"{randomizer.expected_error(1, weights):.9g}"))
+
+
+def pure_randomizers(
+    domain: Domain, epsilon: float, p: float, weights: tuple[float, ...] | None
+) -> Iterator[PureRandomizer]:
+    """One of a few directions, and, for records that are means of a few corners, a set of those."""
+    yield CapRandomizer.of(domain, epsilon, p=p, weights=weights)
+    if Corners.of(domain) is not None:
+        yield SubsetRandomizer.of(domain, epsilon, weights)
 
 
 def shuffle_protocol(
@@ -169,10 +187,10 @@ def shuffle_protocol(
     estimator = ShuffleMean.of(task)
     least = SHUFFLE.least_users(estimator.n, minimum)
     routes, refusals = [], []
-    for route in (_fragments, _single_message):
+    for route in (_fragments, _single_messages):
         try:
-            randomizer = route(estimator, least)
-            routes.append(Protocol(estimator, randomizer, estimator.n, least))
+            for randomizer in route(estimator, least):
+                routes.append(Protocol(estimator, randomizer, estimator.n, least))
         except InvalidInput as refusal:
             refusals.append(refusal)
     if not routes:
@@ -186,26 +204,21 @@ def shuffle_protocol(
             value=str(most_bytes),
         )
     weights, n = estimator.weights, estimator.n
-    return min(cheap, key=lambda each: weighted_error(mean_randomizer(each.randomizer), weights, n))
+    return min(cheap, key=lambda each: mean_randomizer(each.randomizer).expected_error(n, weights))
 
 
-def _fragments(estimator: ShuffleMean, least: int) -> MeanRandomizer:
+def _fragments(estimator: ShuffleMean, least: int) -> Iterator[MeanRandomizer]:
     encoding = DomainEncoding(estimator.domain, p=estimator.p, weights=estimator.weights)
     allowance = Allowance(approximate(estimator.privacy))
-    return FragmentRandomizer.of(encoding, allowance, honest=least, users=estimator.n)
+    yield FragmentRandomizer.of(encoding, allowance, honest=least, users=estimator.n)
 
 
-def _single_message(estimator: ShuffleMean, least: int) -> MeanRandomizer:
-    """The local randomizer that is as loud as the crowd allows. docs/proofs/amplification.md."""
-    promise = approximate(estimator.privacy)
-    alone = _cap(estimator, promise.epsilon)
+def _single_messages(estimator: ShuffleMean, least: int) -> Iterator[MeanRandomizer]:
+    """Local randomizers that are as loud as the crowd allows. docs/proofs/amplification.md."""
+    promise, weights = approximate(estimator.privacy), estimator.weights
+    for alone in pure_randomizers(estimator.domain, promise.epsilon, estimator.p, weights):
 
-    def share(epsilon: float) -> Fraction:
-        codebook, cap = best_cap(alone.codebook.dim, epsilon)
-        return Fraction(cap, codebook.size)
+        def share(epsilon: float, alone: PureRandomizer = alone) -> Fraction:
+            return alone.at(epsilon, weights).favoured
 
-    return _cap(estimator, local_epsilon(promise, least, share=share) * SPARED)
-
-
-def _cap(estimator: ShuffleMean, epsilon: float) -> CapRandomizer:
-    return CapRandomizer.of(estimator.domain, epsilon, p=estimator.p, weights=estimator.weights)
+        yield alone.at(local_epsilon(promise, least, share=share) * SPARED, weights)

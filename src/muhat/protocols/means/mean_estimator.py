@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
@@ -152,13 +151,3 @@ def mean_randomizer(randomizer: Randomizer) -> MeanRandomizer:
     if not isinstance(randomizer, MeanRandomizer):
         raise InvalidInput("the round's randomizer does not estimate a mean.")
     return randomizer
-
-
-def weighted_error(
-    randomizer: MeanRandomizer, weights: tuple[float, ...] | None, users: int
-) -> float:
-    """The root mean square of ‖diag(weights)·error‖₂ over so many messages; an upper bound."""
-    if weights is None:
-        return randomizer.expected_error(users)
-    errors = randomizer.spread(users).standard_error
-    return float(np.linalg.norm(np.array(weights) * errors))

@@ -50,8 +50,10 @@ def local_mean(
         weights: what errors of the coordinates are multiplied by; as in `plan_mean`.
         columns: names of the coordinates, where the domain has none.
         minimum: with fewer answers no result is given; half of the users unless stated.
-        mechanism: in `Reals`, "local-chain" unless stated, or "local-three-rounds" for the
-            estimator of Huang, Liang and Yi (2021).
+        mechanism: what every device does, unless stated what errs least: "cap", one of a few
+            directions; "subset", a set of the corners of a `Simplex` or of `Points`; "gaussian",
+            normal noise, where the promise is not pure. In `Reals`, "local-chain" unless stated,
+            or "local-three-rounds" for the estimator of Huang, Liang and Yi (2021).
         faithful: that one as it was printed, without what was mended.
 
     >>> import muhat as mh
@@ -69,20 +71,15 @@ def local_mean(
         warn_of_large_delta(privacy, _check.count("n", n))
         if chosen == LocalThreeRounds.kind:
             return local_three_rounds(domain, faithful=faithful, **asked)
-        _require_unset(None, faithful)
+        _require_unset(faithful)
         return local_chain(domain, **asked)
-    _require_unset(mechanism, faithful)
-    return local_protocol(mean_task(domain, n, privacy, p, weights, columns), minimum)
+    _require_unset(faithful)
+    return local_protocol(mean_task(domain, n, privacy, p, weights, columns), minimum, mechanism)
 
 
-def _require_unset(mechanism: str | None, faithful: bool) -> None:
-    if mechanism is not None or faithful:
-        raise InvalidInput(
-            Parameter("mechanism"),
-            " is for ",
-            IN_REALS,
-            ', and faithful for "local-three-rounds" there.',
-        )
+def _require_unset(faithful: bool) -> None:
+    if faithful:
+        raise InvalidInput(Parameter("faithful"), ' is for "local-three-rounds" ', IN_REALS, ".")
 
 
 def shuffle_mean(

@@ -43,7 +43,6 @@ from muhat.protocols.means.mean_estimator import (
     FOLLOWED,
     UnboundedMean,
     too_few,
-    weighted_error,
     weights_in_reals,
 )
 from muhat.protocols.means.shuffle_chain_schedule import (
@@ -161,7 +160,7 @@ class ShuffleChain(UnboundedMean):
             again = CutCounts.of(*parts[1]) if parts[1:] else None
             return after_pull(schedule, state, again, value, noise)
         counts = CutCounts.of(*parts[1])
-        noise = weighted_error(asked, self.weights, len(payloads))
+        noise = asked.expected_error(len(payloads), self.weights)
         return after_near(schedule, state, counts, value, noise, spent, rounds)
 
     def _asks(self, state: ChainState, spent: Fraction, honest: int) -> JointRandomizer:

@@ -27,28 +27,20 @@ from muhat.noise.discrete import coins
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
-from muhat.privacy import Privacy, PureDP
-from muhat.privacy.amplification import amplified
+from muhat.privacy import PureDP
 from muhat.protocols.encodings.ball_map import BallMap
-from muhat.protocols.encodings.encoding import NONCE_BYTES
+from muhat.protocols.encodings.corners import Corners
 from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
 from muhat.protocols.randomizers.codebook import Codebook
-from muhat.protocols.randomizers.randomizer import (
-    MeanRandomizer,
-    PrivateAlone,
-    Received,
-    uniform_numbers,
-)
-
-SURE = 1.645
-"""Standard errors of S that are added to it: one in twenty samples has more."""
+from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
+from muhat.protocols.randomizers.randomizer import check_shapes, uniform_numbers
 
 _COIN_BITS = 53
 _CHUNK_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CapRandomizer(PrivateAlone, MeanRandomizer):
+class CapRandomizer(PureRandomizer):
     """Which records, which promise, and the public vectors of a message.
 
     Attributes:
@@ -108,18 +100,13 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
         return 1 if self.codebook.size <= 256 else 2
 
     @property
-    def privacy(self) -> PureDP:
-        """ε-differential privacy, exactly."""
-        return PureDP(epsilon=self.epsilon)
+    def favoured(self) -> Fraction:
+        """k/M."""
+        return Fraction(self.cap, self.codebook.size)
 
-    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
-        """More than one message alone, by hiding in the crowd. docs/proofs/amplification.md."""
-        if not promise.spends_delta:
-            return self.keeps(promise)
-        assert promise.point is not None
-        epsilon, delta = promise.point
-        part = Fraction(self.cap, self.codebook.size)
-        return amplified(self.epsilon, users, delta, share=part).epsilon <= epsilon
+    def at(self, epsilon: float, weights: tuple[float, ...] | None = None) -> Self:
+        """In the same ball: see `PureRandomizer`."""
+        return type(self)(self.map, epsilon, *best_cap(self.map.rank, epsilon))
 
     @cached_property
     def moments(self) -> CapMoments:
@@ -137,7 +124,7 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
 
         The work is the same whatever the coins say, so that its duration tells nothing.
         """
-        count = self._checked(records, nonces)
+        count = check_shapes(records, nonces, self.record_dim)
         heeds, directions = self._points(records)
         ranks = uniform_numbers(self.cap, count, words)
         favoured = self.codebook.picked(directions, nonces, self.cap, ranks)
@@ -150,7 +137,7 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
     def law(self, record: ArrayLike, nonce: Bytes) -> list[Fraction]:
         """The probability of every payload, exactly: for audits, as it tells the record."""
         records, nonces = np.atleast_2d(np.asarray(record, np.float64)), np.atleast_2d(nonce)
-        self._checked(records, nonces)
+        check_shapes(records, nonces, self.record_dim)
         heeds, directions = self._points(records)
         heeded = self.favour * Fraction(int(heeds[0]), 1 << _COIN_BITS)
         probabilities = [(1 - heeded) / self.codebook.size] * self.codebook.size
@@ -175,11 +162,7 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
         return self.map.point(total / (len(indices) * self.moments.shrinkage))
 
     def estimates(self, nonces: Bytes, payloads: Bytes) -> Iterator[Floats]:
-        """What every message tells about its record, some thousand at a time, without bias.
-
-        Of shape (rows, domain.dim): less the centre, and every coordinate in units of `longest`,
-        so that none is beyond ±1 and powers of it are floats.
-        """
+        """The vectors named, mapped to the ellipsoid: see `PureRandomizer`."""
         indices, axes = _indices(payloads, self.payload_bytes), self.map.axes
         step = max(1, _CHUNK_NUMBERS // max(axes.shape))
         for start in range(0, len(indices), step):
@@ -189,40 +172,18 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
 
     @property
     def longest(self) -> Floats:
-        """What no coordinate of an estimate, less the centre, exceeds, of shape (domain.dim,)."""
+        """A row of the axes, over γ: see `PureRandomizer`."""
         return np.asarray(self._lengths / self.moments.shrinkage)
 
     @property
     def least_variance(self) -> float:
-        """What no coordinate of an estimate varies less than, in squares of `longest`.
+        """The same for all: see `PureRandomizer`.
 
         The covariance of `spread`, along the record and across, is least at t = 0 or t = 1.
         """
         base, excess = self._variances
         across = base - excess / (self.map.rank - 1) if self.map.rank > 1 else base
         return max(min(base, base + excess - 1, across), 0.0) * self.moments.shrinkage**2
-
-    def shown_error(self, received: Received) -> Floats | None:
-        """√(S/n), S raised by 1.645 of its standard errors: see `MeanRandomizer`.
-
-        With z the estimates, S = Σ(z − z̄)²/(n − 1); it is never below the least variance of one.
-        docs/proofs/local.md.
-        """
-        n = received.users
-        if n < 2:
-            return None
-        sums = np.zeros((4, self.domain.dim))
-        for estimates in self.estimates(received.nonces, received.payloads):
-            power = np.ones_like(estimates)
-            for total in sums:
-                power = power * estimates
-                total += power.sum(axis=0)
-        mean, second, third, fourth = sums / n
-        spread = np.maximum(second - mean**2, 0.0) * n / (n - 1)
-        tail = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
-        error = np.sqrt(np.maximum(tail - spread**2, 0.0) / n)
-        variances = np.maximum(spread + SURE * error, self.least_variance)
-        return np.asarray(np.sqrt(variances / n) * self.longest)
 
     @cached_property
     def _lengths(self) -> Floats:
@@ -249,18 +210,30 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
             return Spread(LAWS["normal"], self.map.rank, axes)
         return Spread(LAWS["normal"], self.map.rank, np.linalg.norm(axes, axis=1), axes)
 
-    def expected_error(self, n: int) -> float:
-        """At most this root mean square ℓ₂ error, whatever the records; √tr covariance(n) is more.
+    def expected_error(self, n: int, weights: tuple[float, ...] | None = None) -> float:
+        """At most this error, whatever the records; that of covariance(n) is more.
 
-        Records in the centre of a ball attain it: radius/(γ√n).
+        Records in the centre of a ball attain it: radius/(γ√n). Of listed points the worst is
+        taken, not of the ball around them.
         """
         base, excess = self._variances
-        squares = self.map.squares
+        squares = self.map.squares(weights)
         rank, total, longest = len(squares), math.fsum(squares.tolist()), float(squares.max())
-        # Of tr = m·Σℓ² + t·e·(rΛ − Σℓ²)/(r − 1) − t²·Λ, Λ = Σ(ℓu)², the worst is the longest axis.
-        slope = max(excess * (longest * rank - total) / max(rank - 1, 1), 0.0)
-        t = min(slope / (2 * longest), 1.0)
-        return math.sqrt((base * total + t * slope - t * t * longest) / _check.count("n", n))
+
+        # The trace is m·Σℓ² + t·e·(rΛ − Σℓ²)/(r − 1) − t²·Λ, Λ = Σ(ℓu)².
+        def slope(along: Any) -> Any:
+            return excess * (along * rank - total) / max(rank - 1, 1)
+
+        corners = Corners.of(self.domain)
+        if corners is not None and corners.are_records:
+            lengths, along = self.map.stretched(corners.points, weights)
+            worst = float(np.max(lengths * slope(along) - lengths**2 * along))
+        else:
+            # The worst is the longest axis.
+            steep = max(slope(longest), 0.0)
+            t = min(steep / (2 * longest), 1.0)
+            worst = t * steep - t * t * longest
+        return math.sqrt((base * total + worst) / _check.count("n", n))
 
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`."""
@@ -304,17 +277,6 @@ class CapRandomizer(PrivateAlone, MeanRandomizer):
         shrinkage, second = self.moments
         base = 1 / (self.codebook.dim * shrinkage**2)
         return base, second / shrinkage**2 - base
-
-    def _checked(self, records: Floats, nonces: Bytes) -> int:
-        """How many there are, if shapes and types are as they should be."""
-        shape, width = np.shape(records), self.record_dim
-        if np.ndim(nonces) != 2 or np.shape(nonces)[1] != NONCE_BYTES:
-            raise InvalidInput(f"nonces must have shape (rows, {NONCE_BYTES}).")
-        if shape != (len(nonces), width):
-            raise InvalidInput(
-                f"records must have shape ({len(nonces)}, {width}), one a nonce; got {shape}."
-            )
-        return len(nonces)
 
     def _points(self, records: Floats) -> tuple[NDArray[np.uint64], Floats]:
         """‖y‖ in units of 2^-53, from 0 to 2^53, and y/‖y‖, for the point y of every record."""

@@ -93,8 +93,7 @@ class SubsetResponse:
     @cached_property
     def keep(self) -> Fraction:
         """The chance that an answer holds the bucket that is the case."""
-        inside = self.chosen * self.ratio
-        return inside / (inside + self.buckets - self.chosen)
+        return holding_chance(self.ratio, self.buckets, self.chosen)
 
     @cached_property
     def exposure(self) -> Fraction:
@@ -178,3 +177,9 @@ class SubsetResponse:
         digits = self.buckets ** np.arange(self.chosen)[::-1]
         # Numbers in base g keep the lexicographic order.
         return np.searchsorted(self.sets @ digits, moved @ digits).astype(np.uint8)
+
+
+def holding_chance(ratio: Fraction, size: int, chosen: int) -> Fraction:
+    """k·E/(k·E + m − k): how often a set of k of m holds what makes it E times likelier."""
+    inside = chosen * ratio
+    return inside / (inside + size - chosen)

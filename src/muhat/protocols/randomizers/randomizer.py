@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Bytes, Floats, Integers
 from muhat._plain import Plain
+from muhat.errors import InvalidInput
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread
 from muhat.privacy import Privacy, pure_within
+from muhat.protocols.encodings.encoding import NONCE_BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +145,10 @@ class MeanRandomizer(Randomizer):
         """That of `spread(n)`, of shape (d, d)."""
         return self.spread(n).covariance
 
-    def expected_error(self, n: int) -> float:
-        """At most this root mean square ℓ₂ error of the mean of n messages."""
-        return float(np.linalg.norm(self.spread(n).standard_error))
+    def expected_error(self, n: int, weights: tuple[float, ...] | None = None) -> float:
+        """At most this root mean square of ‖diag(weights)·error‖₂ of the mean of n messages."""
+        errors = self.spread(n).standard_error
+        return float(np.linalg.norm(errors if weights is None else np.array(weights) * errors))
 
     def shown_error(self, received: Received) -> Floats | None:
         """The standard error of the mean as the messages show it by their own spread, (d,).
@@ -167,13 +170,32 @@ def uniform_numbers(bound: int, size: int, words: Words) -> Integers:
 
 
 def random_order(size: int, words: Words = system_words) -> NDArray[np.intp]:
-    """A uniformly random order of `size` things.
+    """A uniformly random order of `size` things."""
+    return np.asarray(random_orders(1, size, words)[0])
 
-    That of random keys: given that no two of them are equal, all orders are equally likely.
+
+def random_orders(rows: int, size: int, words: Words = system_words) -> NDArray[np.intp]:
+    """Independent uniformly random orders of `size` things, of shape (rows, size).
+
+    Those of random keys: given that no two of a row are equal, all orders are equally likely.
     """
+    keys = words(rows * size).reshape(rows, size)
     while True:
-        keys = words(size)
-        order = np.argsort(keys)
-        ranked = keys[order]
-        if not (ranked[1:] == ranked[:-1]).any():
-            return order
+        orders = np.argsort(keys, axis=1)
+        ranked = np.take_along_axis(keys, orders, axis=1)
+        again = np.flatnonzero((ranked[:, 1:] == ranked[:, :-1]).any(axis=1))
+        if not len(again):
+            return orders
+        keys[again] = words(len(again) * size).reshape(len(again), size)
+
+
+def check_shapes(records: Floats, nonces: Bytes, width: int) -> int:
+    """How many there are, if shapes are as they should be."""
+    shape = np.shape(records)
+    if np.ndim(nonces) != 2 or np.shape(nonces)[1] != NONCE_BYTES:
+        raise InvalidInput(f"nonces must have shape (rows, {NONCE_BYTES}).")
+    if shape != (len(nonces), width):
+        raise InvalidInput(
+            f"records must have shape ({len(nonces)}, {width}), one a nonce; got {shape}."
+        )
+    return len(nonces)
