@@ -150,6 +150,7 @@ def low_bias(shape: Shape, n: int) -> Trial:
 def quantiles(shape: Shape, n: int) -> Trial:
     """Three quantiles of the records, asked for together."""
     fractions = (0.25, 0.5, 0.75)
+    population = shape.clipped_quantiles(fractions)[:, None]
 
     def trial(records: Floats) -> Iterator[Held]:
         release = mh.quantile(
@@ -164,6 +165,8 @@ def quantiles(shape: Shape, n: int) -> Trial:
         exact = ordered[[int(np.ceil(q * n)) - 1 for q in fractions]]
         for held in inside(release.interval(), exact[:, None]):
             yield "records", bool(held[0])
+        for held in inside(release.interval(target="population"), population):
+            yield "clipped population", bool(held[0])
 
     return trial
 

@@ -120,6 +120,7 @@ def of_population() -> dict[str, Any]:
         "variance pay by group": SLOPE**2 * spread + (2 * NOISE) ** 2 / 12,
         "covariance pay, age by group": SLOPE * spread,
         "regression pay ~ age by group": np.array([START, SLOPE]),
+        "quantile pay by group": START + SLOPE * 45,  # symmetric
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,11 +35,20 @@ class Shape:
         """n independent records."""
         return self.values(generator.uniform(size=n))
 
+    def clipped_quantiles(self, fractions: Sequence[float]) -> Floats:
+        """Quantiles of the population clipped to the bounds."""
+        ordered = np.sort(np.clip(self.values(_middles()), self.lower, self.upper))
+        return ordered[[math.ceil(q * STRIPS) - 1 for q in fractions]]
+
     @cached_property
     def clipped_mean(self) -> float:
         """The mean of the population clipped to the bounds."""
-        strips = (np.arange(STRIPS) + 0.5) / STRIPS
-        return float(np.clip(self.values(strips), self.lower, self.upper).mean())
+        return float(np.clip(self.values(_middles()), self.lower, self.upper).mean())
+
+
+def _middles() -> Floats:
+    """Of the strips."""
+    return np.asarray((np.arange(STRIPS) + 0.5) / STRIPS)
 
 
 def mixture(*parts: tuple[float, Values]) -> Values:

@@ -20,6 +20,12 @@ from muhat.release.display import MOST_ROWS
 CONFIDENCE = 0.95
 """That of the intervals that are written and shown."""
 
+TARGETS = ("records", "population")
+"""What an interval may be for: these records, or what they are independent draws of."""
+
+POPULATION = ("population_lower", "population_upper")
+"""The columns of a table for the second kind."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answer(ABC):

@@ -14,16 +14,13 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
-from muhat.release.answer import Answer, read_common
+from muhat.release.answer import POPULATION, Answer, read_common
 from muhat.release.beside import Recorded
 from muhat.release.display import MOST_ROWS, rounded, shortened, significant
 from muhat.release.population import why_no_population
 from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.vector_answer import VectorAnswer
 from muhat.release.vector_display import MISSING, population_lines
-
-POPULATION = ("population_lower", "population_upper")
-"""The columns of a table that are about the populations of the groups."""
 
 NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, so no certificate."
 

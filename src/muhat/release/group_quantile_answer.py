@@ -16,9 +16,15 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import FEWEST_DEVIATIONS
-from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.answer import CONFIDENCE, POPULATION, Answer, read_common
 from muhat.release.display import MOST_ROWS, rounded, shortened, significant
-from muhat.release.quantile_answer import QuantileAnswer, found_from_dict, found_to_dict
+from muhat.release.quantile_answer import (
+    QuantileAnswer,
+    found_from_dict,
+    found_to_dict,
+    interval_cells,
+    interval_fields_of,
+)
 from muhat.release.quantile_grids import shown
 from muhat.release.query_table import unlike
 
@@ -28,7 +34,7 @@ TOO_FEW = "too few"
 
 COLUMNS = (
     *("column", "quantile", "value", "rank_error"),
-    *("lower", "upper", "recorded", "recorded_error"),
+    *("lower", "upper", *POPULATION, "recorded", "recorded_error"),
 )
 """What a table says of every quantile beside its group."""
 
@@ -153,15 +159,30 @@ class GroupQuantileAnswer(Answer):
         error = self.answers[0].rank_error(level, simultaneous=simultaneous)
         return np.tile(error, (len(self.answers), *(1,) * error.ndim))
 
+    @property
+    def has_population(self) -> bool:
+        """Whether there are intervals for the populations that the groups were drawn from."""
+        return self.answers[0].has_population
+
     def interval(
-        self, confidence: float = 0.95, *, simultaneous: bool = False
+        self,
+        confidence: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        target: str = "records",
+        guaranteed: bool = False,
     ) -> tuple[Floats, Floats]:
         """(lower, upper) around the exact quantiles of every group's clipped values.
 
         They cost nothing, and of one group ascend with q and contain those of less confidence.
+        With `target="population"` they are for what the records of a group are independent draws
+        of, and hold for every number of them.
         """
         level = self._level(confidence, simultaneous)
-        ends = [answer.interval(level, simultaneous=simultaneous) for answer in self.answers]
+        ends = [
+            answer.interval(level, simultaneous=simultaneous, target=target)
+            for answer in self.answers
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
     def _level(self, confidence: float, simultaneous: bool) -> float:
@@ -180,7 +201,7 @@ class GroupQuantileAnswer(Answer):
 
         `recorded` is the noisy number of the group's values.
         """
-        lower, upper = self.interval(confidence)
+        ends = [answer.intervals(confidence) for answer in self.answers]
         inner = len(self.fractions) * len(self.columns)
         axes = np.array(list(itertools.product(*self.labels)), dtype=object)
         fractions = np.repeat(np.array(self.fractions), len(self.columns))
@@ -194,8 +215,7 @@ class GroupQuantileAnswer(Answer):
             "quantile": np.tile(fractions, len(self.answers)),
             "value": self.value.ravel(),
             "rank_error": self.rank_error(confidence).ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
+            **{name: np.concatenate([one[name].ravel() for one in ends]) for name in ends[0]},
             "recorded": self._of_values(self.recorded).ravel(),
             "recorded_error": self._of_values(self.recorded_error).ravel(),
         }
@@ -221,16 +241,18 @@ class GroupQuantileAnswer(Answer):
     def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a group, quantile and column."""
         counted = f"{'recorded' if self.missing == 'drop' else 'records'} ± s.e."
-        head = [*self.by, "column", "quantile", "value", "rank error (95 %)", "95 % interval"]
+        intervals = self.answers[0].interval_heads
+        head = [*self.by, "column", "quantile", "value", "rank error (95 %)", *intervals]
         rows = [[*head, counted]]
+        groups = len(self.by)
         grids = self.answers[0].grids * (len(self.fractions) * len(self.answers))
         lines = zip(*self.table().values(), strict=True)
         for grid, line in zip(grids, lines, strict=True):
-            *group, column, fraction, value, error, low, high, recorded, spread = line
-            cells = [TOO_FEW, "", ""]
+            group, (column, fraction, value, error, *ends) = line[:groups], line[groups:-2]
+            recorded, spread = line[-2:]
+            cells = [TOO_FEW, "", *("" for _ in intervals)]
             if math.isfinite(value):
-                ends = f"{shown(grid, low)} … {shown(grid, high)}"
-                cells = [shown(grid, value), f"± {error:,}", ends]
+                cells = [shown(grid, value), f"± {error:,}", *interval_cells(grid, ends)]
             number = f"{rounded(max(recorded, 0.0), 10 * spread)} ± {significant(spread)}"
             rows.append([*map(str, group), column, f"{fraction:g}", *cells, number])
         return shortened(rows, most)
@@ -261,7 +283,7 @@ class GroupQuantileAnswer(Answer):
             "labels": [list(labels) for labels in self.labels],
             "value": value.tolist(),
             "rank_error": {"confidence": CONFIDENCE, "ranks": self.rank_error().tolist()},
-            "interval": interval_fields(self.interval()),
+            **interval_fields_of(self),
             "recorded": {**first["recorded"], "value": self.recorded.tolist()},
             "too_few": self.too_few.tolist(),
             **{key: first[key] for key in alike},

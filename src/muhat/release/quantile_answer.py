@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,24 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.quantiles.quantile import Found, rank_errors
+from muhat.mechanisms.quantiles.quantile import ENDS, Found, rank_errors
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount
+from muhat.mechanisms.quantiles.sampling import clear_of_population
 from muhat.mechanisms.quantiles.search_walk import Comparison
-from muhat.release.answer import CONFIDENCE, Answer, interval_fields, read_common
+from muhat.release.answer import (
+    CONFIDENCE,
+    POPULATION,
+    TARGETS,
+    Answer,
+    interval_fields,
+    read_common,
+)
 from muhat.release.display import MOST_ROWS, around, shortened
 from muhat.release.quantile_grids import AnyGrid, read_grid, shown, span, step, words
+
+if TYPE_CHECKING:
+    from muhat.release.group_quantile_answer import GroupQuantileAnswer
 
 MISSING = {
     "drop": "a missing or non-finite value is left out: each quantile is of its column's recorded "
@@ -30,10 +41,19 @@ MISSING = {
 }
 """What becomes of missing values, in words that follow every table."""
 
-NOTE = (
-    "The rank error counts records: the value lies between records that far from the quantile. "
+RANKS_NOTE = (
+    "The rank error counts records: the value lies between records that far from the quantile."
+)
+
+RECORDS_NOTE = (
     "Intervals are for the quantiles of these records, clipped to the bounds: they cover noise "
-    "alone, not the choice of a sample."
+    "alone."
+)
+
+BOTH_NOTE = (
+    "The first interval is for the quantile of these records, clipped to the bounds: noise alone. "
+    "The second is for that of the population that they are independent draws of, clipped too; it "
+    "holds for every number of records."
 )
 
 ENDS_NOTE = (
@@ -129,25 +149,68 @@ class QuantileAnswer(Answer):
         errors = rank_errors(self.searches, confidence, simultaneous=simultaneous)
         return self._shaped(errors.tolist()).astype(np.int64)
 
+    @property
+    def why_no_population(self) -> str | None:
+        """Why there is no interval for the population; None if there is one."""
+        if self.searches[0][0].contributions > 1:
+            return (
+                "records of one person are not independent draws, so the sampling error is unknown "
+                "where a person has several"
+            )
+        if self.n is None and self.recorded is None:
+            return (
+                "the sampling error depends on the number of records, which is secret here and "
+                'counted with missing="drop" only'
+            )
+        return None
+
+    @property
+    def has_population(self) -> bool:
+        """Whether there are intervals for the population that the records were drawn from."""
+        return self.why_no_population is None
+
     def interval(
-        self, confidence: float = 0.95, *, simultaneous: bool = False
+        self,
+        confidence: float = 0.95,
+        *,
+        simultaneous: bool = False,
+        target: str = "records",
+        guaranteed: bool = False,
     ) -> tuple[Floats, Floats]:
         """(lower, upper) around the exact quantiles of the clipped values.
+
+        With `target="population"` it is around those of what the records are independent draws of,
+        and `guaranteed` or not it holds for every number of records. Of the least and the greatest
+        value of a population nothing is known but a bound on one side.
 
         It costs nothing: the noisy counts of the search have been paid for. It is conservative,
         since its ends are those of cells that the search has asked about.
         """
         level = _check.probability("confidence", confidence)
-        if simultaneous:
+        number = len(self.fractions) * len(self.columns)
+        clear = self._clear
+        if _check.one_of("target", target, TARGETS) == "population":
+            if self.why_no_population is not None:
+                raise InvalidInput(f'{self.why_no_population}; use target="records".')
+            clear = self._clear_of_population
+            if simultaneous:
+                level = 1 - (1 - level) / number
+        elif simultaneous:
             # Searches have independent noise: all hold with the product of their levels.
-            level **= 1 / (len(self.fractions) * len(self.columns))
+            level **= 1 / number
         shape = (len(self.fractions), len(self.columns))
         first, last = np.empty(shape, np.int64), np.empty(shape, np.int64)
         for i, j in np.ndindex(*shape):
             found = self.found[i][j]
             first[i, j], last[i, j] = self.searches[i][j].enclosing(
-                found.comparisons, found.cell, level
+                found.comparisons, found.cell, clear(i, j, level)
             )
+            if target == "population" and self.fractions[i] in ENDS:
+                # Of a population the least value may lie below all that were drawn.
+                if self.fractions[i] == 0:
+                    first[i, j] = 0
+                else:
+                    last[i, j] = self.searches[i][j].cells - 1
         # Made to ascend by widening alone, which no confidence is lost by.
         order = self._order
         first[order] = np.minimum.accumulate(first[order][::-1])[::-1]
@@ -161,6 +224,21 @@ class QuantileAnswer(Answer):
             for side, cells in enumerate((first, last))
         ]
         return self._shaped(ends[0]), self._shaped(ends[1])
+
+    def _clear(self, i: int, j: int, level: float) -> float:
+        """What the noise of a search does not explain."""
+        return self.searches[i][j].clear(level)
+
+    def _clear_of_population(self, i: int, j: int, level: float) -> float:
+        """What its noise and a draw of the sample do not explain together."""
+        search, fraction = self.searches[i][j], self.fractions[i]
+        if fraction in ENDS:
+            return search.clear(level)
+        if self.recorded is not None and self.counts is not None:
+            counted = self.recorded[j], self.counts[j]
+            return clear_of_population(search, fraction, 1 - level, *counted)
+        assert self.n is not None
+        return clear_of_population(search, fraction, 1 - level, self.n)
 
     @property
     def _rows(self) -> range:
@@ -204,10 +282,11 @@ class QuantileAnswer(Answer):
 
     def rows(self, most: int = MOST_ROWS) -> list[list[str]]:
         """A line a column and quantile."""
-        rows = [["column", "quantile", "value", "rank error (95 %)", "95 % interval"]]
+        rows = [["column", "quantile", "value", "rank error (95 %)", *self.interval_heads]]
         shape = (len(self.fractions), len(self.columns))
-        values, errors, lows, highs = (
-            np.reshape(each, shape) for each in (self.value, self.rank_error(), *self.interval())
+        values, errors, *ends = (
+            np.reshape(each, shape)
+            for each in (self.value, self.rank_error(), *self.intervals().values())
         )
         known = [self.n] * len(self.columns) if self.recorded is None else self.recorded
         for j, (column, grid) in enumerate(zip(self.columns, self.grids, strict=True)):
@@ -216,14 +295,28 @@ class QuantileAnswer(Answer):
                 # A rank error of all values and more leaves no value better than any other.
                 hopeless = number is not None and number <= errors[i, j]
                 value = TOO_FEW if hopeless else shown(grid, values[i, j])
-                ends = f"{shown(grid, lows[i, j])} … {shown(grid, highs[i, j])}"
-                rows.append([column, f"{fraction:g}", value, f"± {errors[i, j]:,}", ends])
+                shown_ends = interval_cells(grid, [end[i, j] for end in ends])
+                rows.append([column, f"{fraction:g}", value, f"± {errors[i, j]:,}", *shown_ends])
         return shortened(rows, most)
+
+    @property
+    def interval_heads(self) -> list[str]:
+        """What the intervals of a table are called."""
+        if not self.has_population:
+            return ["95 % interval"]
+        return ["95 % interval: records", "95 % interval: population"]
+
+    def intervals(self, confidence: float = CONFIDENCE) -> dict[str, Floats]:
+        """The ends of the intervals that there are, by their names in tables."""
+        ends = dict(zip(("lower", "upper"), self.interval(confidence), strict=True))
+        if self.has_population:
+            wider = self.interval(confidence, target="population")
+            ends |= dict(zip(POPULATION, wider, strict=True))
+        return ends
 
     def table(self, confidence: float = 0.95) -> dict[str, NDArray[Any]]:
         """A tidy table, a line a quantile and column; `recorded` is of the column."""
         numbers, width = len(self.fractions), len(self.columns)
-        lower, upper = self.interval(confidence)
         counted = {}
         if self.recorded is not None:
             counted = {
@@ -235,8 +328,7 @@ class QuantileAnswer(Answer):
             "quantile": np.repeat(np.array(self.fractions), width),
             "value": self.value.ravel(),
             "rank_error": self.rank_error(confidence).ravel(),
-            "lower": lower.ravel(),
-            "upper": upper.ravel(),
+            **{name: end.ravel() for name, end in self.intervals(confidence).items()},
             **counted,
         }
 
@@ -251,7 +343,10 @@ class QuantileAnswer(Answer):
 
     def meaning(self) -> list[str]:
         """What the errors mean."""
-        return [NOTE, *end_notes(self.fractions)]
+        about = [BOTH_NOTE]
+        if self.why_no_population is not None:
+            about = [RECORDS_NOTE, f"No interval for a population: {self.why_no_population}."]
+        return [RANKS_NOTE, *about, *end_notes(self.fractions)]
 
     def _recorded_lines(self) -> list[str]:
         """The noisy number of recorded values of every column."""
@@ -274,7 +369,7 @@ class QuantileAnswer(Answer):
             "value": self.value.tolist(),
             "standard_error": None,
             "rank_error": {"confidence": CONFIDENCE, "ranks": self.rank_error().tolist()},
-            "interval": interval_fields(self.interval()),
+            **interval_fields_of(self),
             "missing": self.missing,
             "recorded": self._recorded_fields(),
             **self._common(),
@@ -315,6 +410,21 @@ class QuantileAnswer(Answer):
             else tuple(map(RecordedCount.from_dict, recorded["noise"])),
             **read_common(fields),
         )
+
+
+def interval_fields_of(answer: QuantileAnswer | GroupQuantileAnswer) -> dict[str, Any]:
+    """The intervals that there are, as plain data."""
+    fields = {"interval": interval_fields(answer.interval())}
+    if answer.has_population:
+        wider = answer.interval(target="population")
+        fields["population_interval"] = interval_fields(wider, "population")
+    return fields
+
+
+def interval_cells(grid: AnyGrid, ends: Sequence[float]) -> list[str]:
+    """Both ends of every interval, in words."""
+    pairs = zip(ends[::2], ends[1::2], strict=True)
+    return [f"{shown(grid, low)} … {shown(grid, high)}" for low, high in pairs]
 
 
 def read_search(fields: dict[str, Any]) -> NoisySearch:

@@ -17,7 +17,7 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import FEWEST_DEVIATIONS
 from muhat.release import readings
-from muhat.release.answer import CONFIDENCE, Answer, read_common
+from muhat.release.answer import CONFIDENCE, POPULATION, TARGETS, Answer, read_common
 from muhat.release.display import MOST_ROWS
 from muhat.release.moments import COUNT, NoisyMoments, Term
 from muhat.release.query_table import COLUMNS, unlike
@@ -27,10 +27,7 @@ from muhat.release.statistic_display import statistic_notes, statistic_rows
 
 Label = str | int | float | bool
 
-POPULATION = ("population_lower", "population_upper")
 RECORDED = ("recorded", "recorded_error")
-
-TARGETS = ("records", "population")
 
 
 class Kind(NamedTuple):

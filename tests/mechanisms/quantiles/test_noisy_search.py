@@ -181,7 +181,7 @@ def test_rank_error_and_interval_hold_on_spread_out_records(law, q):
     for _ in range(runs):
         walk = search.start(n, rank if q is None else None, sample=sample)
         walk.descend(0, counts, search.rounds)
-        first, last = search.enclosing(walk.comparisons, walk.cell, confidence)
+        first, last = search.enclosing(walk.comparisons, walk.cell, search.clear(confidence))
         off += not lowest <= walk.cell <= highest
         missed += not first <= records[rank - 1] <= last
         informative += last - first < cells // 2
@@ -202,7 +202,7 @@ def test_an_interval_that_is_too_sure_is_caught():
         walk = search.start(int(counts.sum()), rank, sample=sample)
         walk.descend(0, counts, search.rounds)
         for confidence in missed:
-            last = search.enclosing(walk.comparisons, walk.cell, confidence)[1]
+            last = search.enclosing(walk.comparisons, walk.cell, search.clear(confidence))[1]
             missed[confidence] += last < cells - 1
     limit = 0.1 + 5.5 * math.sqrt(0.09 / runs)
     assert missed[0.9] / runs <= limit < missed[0.01] / runs

@@ -58,9 +58,9 @@ def test_questions_go_where_halving_has_left_a_gap():
     widths, plain = [], []
     for seed in range(100):
         walk = walked(SEARCH, counts, 20 * 512 + 5, seed)
-        first, last = SEARCH.enclosing(walk.comparisons, walk.cell)
+        first, last = SEARCH.enclosing(walk.comparisons, walk.cell, SEARCH.clear(0.95))
         widths.append(last - first)
-        first, last = SEARCH.enclosing(walk.comparisons[:10], walk.cell)
+        first, last = SEARCH.enclosing(walk.comparisons[:10], walk.cell, SEARCH.clear(0.95))
         plain.append(last - first)
     assert np.median(plain) > 100
     assert np.quantile(widths, 0.9) < 30

@@ -173,24 +173,26 @@ class NoisySearch(Plain, keys=SEARCH_KEYS):
         # Halvings alone decide the cell.
         return max(0, math.ceil(self._reach(log_confidence, self.rounds) - self._slack))
 
-    def clear(self, confidence: float) -> float:
+    def clear(self, confidence: float, margin: float | None = None) -> float:
         """A noisy count farther than this from the target shows on which side of it F lies.
 
-        All questions are right about that at this confidence.
+        All questions are right about that at this confidence. With a `margin` they show on which
+        side of it the population lies, if a draw moves counts by no more than that.
         """
         log_confidence = math.log(_check.probability("confidence", confidence))
-        return max(0.0, self._reach(log_confidence, self.asked) - self._slack)
+        reach = self._reach(log_confidence, self.asked)
+        # Counts are whole; a share of the population may lie on the other side of the target.
+        return max(0.0, reach - self._slack if margin is None else reach + self._slack + margin)
 
     def enclosing(
-        self, comparisons: Iterable[Comparison], cell: int, confidence: float = 0.95
+        self, comparisons: Iterable[Comparison], cell: int, clear: float
     ) -> tuple[int, int]:
         """Cells, the first and the last, between which the rank's true cell lies: for free.
 
-        Noisy counts that lie further from the target than the noise reaches decide on which side
+        Noisy counts that lie further from the target than what is `clear` decide on which side
         of them it is. Each can mislead one way only, as in `rank_error`. The `cell` that was found
         is always inside, so that intervals of more confidence contain those of less.
         """
-        clear = self.clear(confidence)
         first, last = 0, self.cells - 1
         for round_ in comparisons:
             if round_.excess < -clear:

@@ -36,7 +36,8 @@ from muhat.mechanisms.quantiles.recorded_count import (
     room_beside,
     spent_beside,
 )
-from muhat.mechanisms.quantiles.search_walk import Comparison, Tally, Walk
+from muhat.mechanisms.quantiles.sampling import clear_of_population
+from muhat.mechanisms.quantiles.search_walk import PLACING, Comparison, Tally, Walk
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.law import IndependentFamily
 from muhat.noise.protection import Protection
@@ -265,9 +266,16 @@ class QuantileRecipe(
             return None
         return max(1, math.ceil(fraction * self.n))
 
-    def _start(self, fraction: Fraction, search: NoisySearch, total: int) -> Walk:
+    def _start(self, row: int, place: Place, total: int, known: float | None) -> Walk:
+        """A search among `total` records, of which about so many are `known` to all."""
+        fraction, search = self.fractions[row], self.searches[row][place[1]]
         rank = self.rank(fraction)
-        return search.start(total, rank, above=0 if fraction == 1 and rank is None else None)
+        walk = search.start(total, rank, above=0 if fraction == 1 and rank is None else None)
+        if search.further and known is not None and fraction not in ENDS:
+            count = None if self.counts is None else self.counts[place[1]]
+            clear = clear_of_population(search, float(fraction), 1 - PLACING, known, count)
+            walk.clear = (*walk.clear, clear)
+        return walk
 
     def run(self, count: Counter) -> Answers:
         """Carry all searches out, and count; `count` is a pass over the data."""
@@ -294,12 +302,16 @@ class QuantileRecipe(
         ]
         found_whole = yield whole
         tables = dict(zip(places, found_whole, strict=True))
+        recorded: dict[Place, float] = {}
+        if self.counts is not None:
+            for place in places:
+                recorded[place] = self.counts[place[1]].release(tables[place].total)
         walks: list[tuple[Place, Walk]] = []
         for group in range(self.groups or 1):
-            for fraction, row in zip(self.fractions, self.searches, strict=True):
-                for column, search in enumerate(row):
-                    walk = self._start(fraction, search, tables[group, column].total)
-                    walks.append(((group, column), walk))
+            for row, searches in enumerate(self.searches):
+                for place in ((group, column) for column in range(len(searches))):
+                    known = recorded.get(place, self.n)
+                    walks.append((place, self._start(row, place, tables[place].total, known)))
         tallies = {
             place: Tally.of(0, window.block_bits, tables[place].before, tables[place].counts)
             for place, window in zip(places, whole, strict=True)
@@ -312,11 +324,8 @@ class QuantileRecipe(
         answers = []
         for group in range(self.groups or 1):
             rows = tuple(tuple(next(found) for _ in row) for row in self.searches)
-            recorded = None
-            if self.counts is not None:
-                released = enumerate(self.counts)
-                recorded = tuple(one.release(tables[group, j].total) for j, one in released)
-            answers.append(Answers(rows, recorded))
+            counted = tuple(recorded[place] for place in places if place[0] == group and recorded)
+            answers.append(Answers(rows, counted or None))
         return tuple(answers)
 
     def _further(

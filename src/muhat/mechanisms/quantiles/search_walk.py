@@ -3,8 +3,11 @@
 After T halvings one cell v is left. The noisy counts on the way show on which side of some cells
 the rank's true cell lies, but these cells are where halving happened to ask: the nearest one that
 is clear may be far away although many in between would be clear, too. Further questions go there:
-each asks, on the side that is less well known, halfway between the last cell that is clear and
-the next one that is not (by the geometric mean of their distances from v).
+each asks, on the side that is less well known, between the last cell that is clear and the next
+one that is not, at the geometric mean of their distances from v, or nearer to where their noisy
+counts say that the end is. Clear is what the noise does not explain, and for an interval of the
+population what noise and the draw of a sample do not explain: the end that is less well known of
+the two kinds is asked about.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,9 @@ Counts = NDArray[np.int64]
 
 PLACING = 0.95
 """Further questions are placed where they shorten the interval of this confidence."""
+
+BEYOND = 1.15
+"""By what factor more than clear a count should be where the next question is asked."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +76,16 @@ class Walk:
     """A search under way: an interval of 2^rounds_left cells that begins at `left`.
 
     What it is depends on the data through noisy comparisons alone, so it may decide which counts
-    are taken next.
+    are taken next. `clear` are what noisy counts must exceed to show an end of an interval, one
+    for each kind of interval that is wanted: public numbers.
     """
+
+    clear: tuple[float, ...]
 
     def __init__(self, search: NoisySearch, target: Fraction, noise: list[int]) -> None:
         self.left: int = 0
         self.rounds_left: int = search.rounds
+        self.clear = (search.clear(PLACING),) if search.further else ()
         self._search = search
         self._last = search.cells - 1
         self._target = target
@@ -140,16 +150,22 @@ class Walk:
 
     def _wish(self) -> int:
         """The cell about which it is best to ask next, judged by noisy counts alone."""
-        clear = self._search.clear(PLACING)
         found = self.cell
         # Distances from the edge below the cell that was found, on its two sides.
-        below = [(found - one.cell, -one.excess) for one in self._rounds if one.cell < found]
-        above = [(one.cell - found + 1, one.excess) for one in self._rounds if one.cell >= found]
-        left = _gap(below, clear, found + 1)
-        right = _gap(above, clear, self._last - found + 2)
-        if left[1] * right[0] >= right[1] * left[0]:
-            return max(found - _between(*left), 0)
-        return min(found + _between(*right) - 1, self._last)
+        below = [Asked(found - one.cell, -one.excess) for one in self._rounds if one.cell < found]
+        above = [
+            Asked(one.cell - found + 1, one.excess) for one in self._rounds if one.cell >= found
+        ]
+        gaps = [
+            Gap.among(asked, clear, outside)
+            for clear in self.clear
+            for asked, outside in ((below, found + 1), (above, self._last - found + 2))
+        ]
+        place = max(range(len(gaps)), key=lambda place: gaps[place].width)
+        distance = gaps[place].between()
+        if place % 2 == 0:
+            return max(found - distance, 0)
+        return min(found + distance - 1, self._last)
 
     def _place(self, cell: int) -> tuple[Tally, int]:
         """The finest counts that are at hand about a cell, and its block in them."""
@@ -160,15 +176,43 @@ class Walk:
         return self._tallies[0], len(self._tallies[0].up_to) - 1
 
 
-def _gap(asked: Sequence[tuple[int, float]], clear: float, outside: int) -> tuple[int, int]:
-    """Distances: the farthest question that is not clear, nearer than all clear ones; the next."""
-    outer = min((distance for distance, excess in asked if excess > clear), default=outside)
-    inner = max((distance for distance, _ in asked if distance < outer), default=min(1, outer))
-    return max(inner, 1), max(outer, 1)
+class Asked(NamedTuple):
+    """A question: how far from the cell found, and what it showed, in records on its side."""
+
+    distance: int
+    excess: float
 
 
-def _between(inner: int, outer: int) -> int:
-    """A distance between two others, or the inner one again if there is none."""
-    if outer - inner < 2:
-        return inner
-    return min(max(math.isqrt(inner * outer), inner + 1), outer - 1)
+class Gap(NamedTuple):
+    """The farthest question that is not clear, nearer than all clear ones, and the next one."""
+
+    inner: Asked
+    outer: Asked
+    clear: float
+
+    @classmethod
+    def among(cls, asked: Sequence[Asked], clear: float, outside: int) -> Gap:
+        """Where nothing is clear it ends `outside`."""
+        outer = min((one for one in asked if one.excess > clear), default=Asked(outside, math.inf))
+        inner = max((one for one in asked if one.distance < outer.distance), default=Asked(1, 0.0))
+        return cls(inner, outer, clear)
+
+    @property
+    def width(self) -> float:
+        """By what factor the end may be farther away than is known."""
+        return max(self.outer.distance, 1) / max(self.inner.distance, 1)
+
+    def between(self) -> int:
+        """A distance between the two, or the inner one again if there is none.
+
+        Their geometric mean; where both noisy counts are known, and between them a little more
+        than what is clear, the geometric mean of that and of the place where a line would have it.
+        """
+        (near, low), (far, high) = self.inner, self.outer
+        if far - near < 2:
+            return max(near, 1)
+        middle = math.sqrt(near) * math.sqrt(far)
+        wanted = BEYOND * self.clear
+        if low < wanted < high < math.inf:
+            middle = math.sqrt(middle * (near + (far - near) * (wanted - low) / (high - low)))
+        return min(max(int(middle), near + 1), far - 1)
