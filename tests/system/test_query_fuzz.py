@@ -407,6 +407,7 @@ LIMITS = {
     "workloads.factorize.LARGEST_PAIRED_DENSE": 3,
     "workloads.factorize.LARGEST_PAIRED": 3,
     "workloads.factorize.LARGEST_TABLE": 4,
+    "workloads.pooled.FEWEST": 8,
     "workloads.factorize.LARGEST_REPEATED": 2,
     "workloads.factorize.LARGEST_SUM": 8,
     "workloads.closed_factors.LARGEST_HELMERT": 2,

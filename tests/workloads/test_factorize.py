@@ -105,10 +105,10 @@ def test_prefix_and_ranges_of_1024_cells_are_certified():
 
 @pytest.mark.parametrize("p", [2, 3, INF])
 def test_long_prefixes_take_the_square_root_factors(p):
-    f = factorize(prefix(4096), p)
+    f = factorize(prefix(5000), p)
     assert f.gap < 0.3
     assert not isinstance(f.strategy, np.ndarray)
-    g = factorize(prefix(4096), p, "substitute")
+    g = factorize(prefix(5000), p, "substitute")
     assert f.value < g.value <= f.value * math.sqrt(2) * (1 + 1e-9)
     assert 0 < g.floor < g.value
 

@@ -140,11 +140,11 @@ def test_a_strategy_taken_apart_is_valid_and_not_far_off(W, p):
 
 
 def test_large_products_under_substitution_state_an_honest_gap():
-    f = factorize(kron(prefix(64), prefix(64)), neighbors="substitute")
+    f = factorize(kron(prefix(64), prefix(72)), neighbors="substitute")
     assert 0.01 < f.gap < 0.5
     columns = f.strategy.transposed(np.eye(f.strategy.shape[0], 40)).T
-    assert columns.shape == (40, 4096)
-    x, y = np.zeros(4096), np.zeros(4096)
+    assert columns.shape == (40, 4608)
+    x, y = np.zeros(4608), np.zeros(4608)
     x[0], y[-1] = 1, 1
     assert np.linalg.norm(f.strategy @ (x - y)) <= 1
 

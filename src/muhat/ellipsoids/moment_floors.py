@@ -89,10 +89,14 @@ def pair_floor(A: Array, laplacian: Array, row_weights: Array | None = None) -> 
     moved = A - A.mean(axis=1)[:, None]
     moved = moved if row_weights is None else np.sqrt(row_weights)[:, None] * moved
     N = A.shape[1]
-    moment = moved @ laplacian @ moved.T
-    degrees = np.maximum(np.diag(laplacian), 0.0)
+    laplacian = laplacian - np.diag(np.diag(laplacian))
+    degrees = -_product(laplacian, np.ones((N, 1)))[:, 0]
+    laplacian[np.diag_indices(N)] = degrees
+    moment = _product(_product(moved, laplacian), moved.T)
     sizes = np.sqrt(2 * (moved**2 @ degrees)) * (1 + gamma(N + 8))
-    return root_trace_floor((moment + moment.T) / 2, sizes, 4 * N + 32)
+    # Roundings: three in each entry of B (what is taken off a row of A need not be its mean), and
+    # the sums of the degrees and of the two products, in blocks.
+    return root_trace_floor((moment + moment.T) / 2, sizes, 3 * (BLOCK + N // BLOCK) + 32)
 
 
 def spread_floor(root_trace: float, center: float, weights: Array) -> float:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -106,7 +107,10 @@ class FewRows:
 
     def __init__(self, matrix: Array) -> None:
         self.matrix, self.count = matrix, len(matrix)
-        self.inverse = _inverse(matrix)
+
+    @cached_property
+    def inverse(self) -> Array | None:
+        return _inverse(self.matrix)
 
     def root(self, u: Array) -> Array:
         return np.asarray(np.sqrt(u)[:, None] * self.matrix)
@@ -127,7 +131,11 @@ class TotalOfRows:
     count = 1
 
     def __init__(self, root: Array) -> None:
-        self._root, self._inverse = root, _inverse(root)
+        self._root = root
+
+    @cached_property
+    def _inverse(self) -> Array | None:
+        return _inverse(self._root)
 
     def root(self, u: Array) -> Array:
         return self._root
@@ -205,19 +213,27 @@ class _Place:
 
 
 def ascend(
-    points: WeightedPoints, rows: Rows, rank: int, p: float, tol: float, *, limit: int = 200
+    points: WeightedPoints,
+    rows: Rows,
+    rank: int,
+    p: float,
+    tol: float,
+    *,
+    limit: int = 200,
+    start: tuple[Array, Array] | None = None,
 ) -> Ascent:
     """Climb until the gap is `tol`, or `limit` eigendecompositions are used up.
 
-    `rank` is the dimension that the points span. Raises FloatingPointError if not even the first
-    evaluation succeeds.
+    `rank` is the dimension that the points span, `start` the weights of points and rows to begin
+    with, equal ones if it is None. Raises FloatingPointError if not even the first evaluation
+    succeeds.
 
     >>> W = np.tril(np.ones((2, 2)))
     >>> f"{ascend(Columns(2), TotalOfRows(W), 2, 2.0, 1e-9).value:.6f}"  # the golden ratio
     '1.618034'
     """
     with np.errstate(all="ignore"):
-        return _WeightSearch(points, rows, rank, p).run(tol, limit)
+        return _WeightSearch(points, rows, rank, p).run(tol, limit, start)
 
 
 class _WeightSearch:
@@ -230,10 +246,10 @@ class _WeightSearch:
         self.best: tuple[Array, Array] = np.zeros(0), np.zeros(0)
         self.history: list[tuple[Array, Array]] = []
 
-    def run(self, tol: float, limit: int) -> Ascent:
-        logs = np.concatenate(
-            [np.full(n, -np.log(n)) for n in (self.points.count, self.rows.count)]
-        )
+    def run(self, tol: float, limit: int, start: tuple[Array, Array] | None) -> Ascent:
+        w, u = start or (np.ones(self.points.count), np.ones(self.rows.count))
+        e = np.ones(len(u)) if np.isinf(self.q) else u**self.q
+        logs = np.log(np.maximum(np.concatenate([w, e]), 1e-300))
         here: _Place | None = None
         damping, plain = 1.0, True
         while True:

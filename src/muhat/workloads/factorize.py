@@ -119,19 +119,26 @@ def _factorize(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Facto
     if isinstance(W, Scaled):
         return _scaled(W, _factorize(W.inner, p, neighbors, tol))
     if isinstance(W, Prefix) and W.n > LONGEST_SOLVED:
-        found = factorize_prefix(W, p)
-        return found if add_remove else factorize_apart(found)
+        return _of_pairs(W, factorize_prefix(W, p), neighbors, tol)
     if isinstance(W, Kron):
         if not add_remove and W.shape[1] <= LARGEST_PAIRED_DENSE:
             return _solved(W, p, neighbors, tol)
-        found = _factorize_kron(W, p, tol)
-        return found if add_remove else factorize_apart(found)
+        return _of_pairs(W, _factorize_kron(W, p, tol), neighbors, tol)
     if isinstance(W, SumOfWorkloads) and W.shape[0] * W.shape[1] <= LARGEST_SUM:
         # The parts may cancel, and then only their sum, entry by entry, is as exact as floats.
         return replace(_factorize(Explicit(W.dense(), W.cells), p, neighbors, tol), workload=W)
     if not add_remove and min(W.shape) > LARGEST_PAIRED:
-        return factorize_apart(_solved(W, p, Neighbors.ADD_REMOVE, tol))
+        found = _solved_by_gram(W, p, neighbors, tol)
+        return found or factorize_apart(_solved(W, p, Neighbors.ADD_REMOVE, tol))
     return _solved(W, p, neighbors, tol)
+
+
+def _of_pairs(W: Workload, f: Factorization, neighbors: Neighbors, tol: float) -> Factorization:
+    """Of add/remove factors from a formula f, or, under substitution, the best that is found."""
+    if neighbors is Neighbors.ADD_REMOVE:
+        return f
+    with np.errstate(all="ignore"):
+        return _better(factorize_apart(f), _solved_by_gram(W, f.p, neighbors, tol))
 
 
 def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factorization:
@@ -172,7 +179,10 @@ def _solved_by_gram(
     W: Workload, p: float, neighbors: Neighbors, tol: float
 ) -> Factorization | None:
     pairs = neighbors is Neighbors.SUBSTITUTE
-    if pairs and W.shape[1] > LARGEST_PAIRED:
+    rows, cells = W.shape
+    # Weights of so many queries beside those of so many pairs take more steps than there is time.
+    slow = pairs and cells > LARGEST_PAIRED and p > 2 and rows > cells
+    if cells > LARGEST_SOLVED or slow:
         return None
     found = solve_gram(W, p, tol, pairs=pairs)
     if found is None:

@@ -10,7 +10,15 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat.ellipsoids.moment_floors import floor_of, gram_defect, gram_floor, pair_floor
-from muhat.ellipsoids.multiplicative import Columns, ManyRows, Pairs, Rows, TotalOfRows, ascend
+from muhat.ellipsoids.multiplicative import (
+    Columns,
+    FewRows,
+    ManyRows,
+    Pairs,
+    Rows,
+    TotalOfRows,
+    ascend,
+)
 from muhat.ellipsoids.verification import Unverified
 from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.explicit import Explicit
@@ -19,6 +27,7 @@ from muhat.workloads.kron import Kron
 from muhat.workloads.linear_map import BLOCK
 from muhat.workloads.marginals import Marginals
 from muhat.workloads.parity import Parity
+from muhat.workloads.pooled import pooled_start
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.proofs import squared_rows
 from muhat.workloads.ranges import Ranges
@@ -41,8 +50,12 @@ def solve_gram(W: Workload, p: float, tol: float, *, pairs: bool) -> Solution | 
     triangle = _triangle(gram / unit)
     if triangle is None:
         return None
+    # Under substitution queries may be worth nothing, and only they tell some cells apart.
+    moved = W.dense() / np.sqrt(unit) if pairs and W.shape[0] <= N else None
     if p == 2:
         rows: Rows = TotalOfRows(triangle)
+    elif moved is not None:
+        rows = FewRows(moved - moved.mean(axis=1)[:, None])
     else:
         scale = 1 / np.sqrt(unit)
         rows = ManyRows(
@@ -53,14 +66,19 @@ def solve_gram(W: Workload, p: float, tol: float, *, pairs: bool) -> Solution | 
     points = Pairs(N) if pairs else Columns(N)
     rank = N - 1 if pairs else N
     try:
-        ascent = ascend(points, rows, rank, p, 0.9 * tol, limit=steps_for(N))
+        start = pooled_start(W, gram / unit, p) if pairs else None
+        ascent = ascend(points, rows, rank, p, 0.9 * tol, limit=steps_for(N, pairs), start=start)
     except FloatingPointError:
         return None
     u = ascent.row_weights
-    weighted = gram / unit if p == 2 else weighted_gram(W, u) / unit
     roundings = gram_roundings(W, weighted=p > 2)
+    weighted = gram / unit if p == 2 or moved is not None else weighted_gram(W, u) / unit
     if isinstance(points, Pairs):
-        trace = _pair_trace(weighted, points.laplacian(ascent.weights), roundings)
+        laplacian = points.laplacian(ascent.weights)
+        if moved is None:
+            trace = _pair_trace(weighted, laplacian, roundings)
+        else:
+            trace = pair_floor(moved, laplacian, None if p == 2 else u)
     else:
         trace = gram_floor(weighted, ascent.weights, roundings)
     floor = floor_of(trace, ascent.weights, u, p)
