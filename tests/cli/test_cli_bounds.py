@@ -107,6 +107,16 @@ def test_the_trilemma_is_printed_for_a_bias():
     assert (none["impossible"], none["value"]) == (True, None)
 
 
+def test_a_quantile_has_bounds_in_ranks():
+    asked = ("--cells", "1000000", *ROWS, "--epsilon", "1")
+    text = run(*asked).stdout
+    assert text.startswith("Quantile 0.5 among 1,000,000 values · 1-DP (pure) · n = 1000")
+    values = [bound["value"] for bound in fields_of(*asked)["bounds"]]
+    assert values[1] == mh.bounds.rank_error(10**6, privacy=mh.PureDP(epsilon=1), n=1000).value
+    assert fields_of(*asked, "--q", "0.001")["bounds"][1]["value"] <= 1
+    assert "no use" in run("--bounds", "a=0:1", *ROWS, "--q", "0.5", *RHO, code=2).stderr
+
+
 BALL = ("--ball", "1", "--dim", "3")
 REFUSALS = {
     "nothing": ((*ROWS, *RHO), "in one way: --bounds COLUMN=LOW:HIGH"),

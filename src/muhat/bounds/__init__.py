@@ -7,6 +7,7 @@ from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.ranks import interior_point, rank_error
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.unbiased import (
@@ -31,11 +32,13 @@ __all__ = [
     "ball",
     "contact_pairs",
     "in_neighbor",
+    "interior_point",
     "linear_queries",
     "local",
     "mean",
     "mean_bounds",
     "minimum_width",
+    "rank_error",
     "sum_bounds",
     "trilemma",
     "trilemma_curve",

@@ -212,10 +212,11 @@ def two_sided(privacy: Privacy) -> float | None:
 
 
 def points(privacy: Privacy) -> list[tuple[float, float]]:
-    """Some (ε, δ) that a promise with a δ implies: any point of its curve is one."""
+    """Some (ε, δ) that a promise implies, not all δ = 0: any point of its curve is one."""
     if privacy.point is not None:
         return [privacy.point]
-    deltas = [min(float(times * privacy.leak), 0.5) for times in (2, 16, 256)]
+    leak = privacy.leak or Fraction(1, 10**6)
+    deltas = [min(float(times * leak), 0.5) for times in (2, 16, 256)]
     found = [(privacy.epsilon_at(delta), delta) for delta in deltas]
     return [point for point in found if math.isfinite(point[0])]
 

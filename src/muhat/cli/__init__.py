@@ -26,7 +26,10 @@ COMMANDS = {
     "queries": ("muhat.cli.queries", "Release private tables, ranges and running counts."),
     "quantile": ("muhat.cli.quantile", "Release private medians and other quantiles."),
     "protocol": ("muhat.cli.protocol", "Means when nobody may see the records."),
-    "bounds": ("muhat.cli.bounds", "Show what no private mean can beat; no data is read."),
+    "bounds": (
+        "muhat.cli.bounds",
+        "Show what no private mean or quantile can beat; no data is read.",
+    ),
     "ledger": ("muhat.cli.ledger", "Keep account of the privacy loss that was spent."),
     "check": ("muhat.cli.check", "Look at files as their owner (not private)."),
     "study": ("muhat.cli.study", "Measure again what the papers claim."),

@@ -35,7 +35,9 @@ _WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive n
     help="Records lie in a box; once for each column.",
 )
 @click.option("--ball", metavar="R[@C1,C2,…]", help="Records lie in a ball of radius R.")
-@click.option("--dim", type=int, help="The number of columns, with --ball.")
+@click.option("--dim", type=int, help="The number of columns, with --ball or --cells.")
+@click.option("--cells", type=int, help="Of a quantile among so many values, errors in ranks.")
+@click.option("--q", type=float, help="With --cells: which quantile; 0.5 unless given.")
 @click.option(
     "--bias",
     type=float,
@@ -62,6 +64,8 @@ def bounds(
     bounds: tuple[str, ...],
     ball: str | None,
     dim: int | None,
+    cells: int | None,
+    q: float | None,
     bias: float | None,
     moment: str | None,
     interval: float | None,
@@ -70,18 +74,24 @@ def bounds(
     promise: Promised,
     as_json: bool,
 ) -> None:
-    """Show what no private mean can beat; no data is read.
+    """Show what no private mean or quantile can beat; no data is read.
 
     With --bounds or --ball for any mean, for unbiased ones and for additive noise, in a ball with
-    what muhat achieves; with --bias for means of a small bias.
+    what muhat achieves; with --bias for means of a small bias; with --cells for quantiles.
     """
-    if bool(bounds) + (ball is not None) + (bias is not None) != 1:
+    if bool(bounds) + sum(one is not None for one in (ball, bias, cells)) != 1:
         raise InvalidInput(
             "say what the bounds are about, in one way: --bounds COLUMN=LOW:HIGH for each "
-            "column, --ball R --dim D, or --bias B for means of a small bias."
+            "column, --ball R --dim D, --bias B for means of a small bias, or --cells U for a "
+            "quantile among U values."
         )
     privacy = from_flags(promise)
-    if bias is not None:
+    if cells is None:
+        _refuse_beside("a mean", {"--q": q})
+    if cells is not None:
+        _refuse_beside("--cells", {"--p": p, "--moment": moment, "--interval": interval})
+        fields, text = _of_quantile(cells, 0.5 if q is None else q, dim or 1, n, privacy)
+    elif bias is not None:
         _refuse_beside("--bias", {"--dim": dim, "--p": p})
         fields, text = _of_bias(bias, moment, interval, n, privacy)
     else:
@@ -117,6 +127,24 @@ def _of_bias(
         privacy=privacy,
     )
     return {"about": "a mean of small bias", **found.to_dict()}, found.describe()
+
+
+def _of_quantile(
+    cells: int, q: float, dim: int, n: int, privacy: Privacy
+) -> tuple[dict[str, Any], str]:
+    from muhat.bounds import rank_error
+    from muhat.privacy import to_dict
+
+    rows, found = [["rank error", "at least", "theorem"]], []
+    for confidence in (0.5, 0.95, 0.999, None):
+        found.append(rank_error(cells, q=q, n=n, privacy=privacy, confidence=confidence, dim=dim))
+        kept = "root mean square" if confidence is None else f"with {100 * confidence:g} %"
+        rows.append([kept, _shown(found[-1]), found[-1].theorem])
+    title = f"Quantile {q:g} among {cells:,} values · {privacy.describe()} · n = {n}"
+    about = {"about": "a quantile", "q": q, "cells": cells, "dim": dim, "n": n}
+    fields = {**about, "privacy": to_dict(privacy), "bounds": [one.to_dict() for one in found]}
+    note = "Whatever the mechanism, on some dataset its rank error is no smaller."
+    return fields, joined([title, "", *table(rows, right={1}), "", note])
 
 
 def _of_ball(

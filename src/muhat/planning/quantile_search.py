@@ -6,11 +6,13 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat import bounds
 from muhat.errors import DataChanged, InvalidInput
 from muhat.mechanisms.quantiles.quantile import Answers, QuantileRecipe, rank_errors
 from muhat.noise.kinds import NoiseKind
@@ -22,6 +24,9 @@ from muhat.planning.planned import PlannedStatistic
 from muhat.planning.run import HasRows, counted_terms
 from muhat.planning.terms import Terms, kinds_of_noise
 from muhat.privacy import Privacy, as_typed
+from muhat.release.answer import CONFIDENCE
+from muhat.release.certificate import Certificate
+from muhat.release.display import certificate_lines
 from muhat.release.quantile_answer import QuantileAnswer, end_notes
 from muhat.release.quantile_grids import words
 from muhat.statistics.quantiles import Quantiles
@@ -50,9 +55,9 @@ class QuantileSearch(Mechanism):
     """Quantiles of columns by noisy searches, or by the exponential mechanism.
 
     `apart` says that of a person no two records lie in one group. Rank errors depend on no data,
-    and not on n either: they are known before anything is paid. No lower bound on them is proved
-    yet; errors of values depend on the data. Of the two the one that errs less where records lie
-    evenly is taken (`typical_rank_error`).
+    and not on n either: they are known before anything is paid, and have a certificate; errors of
+    values depend on the data. Of the two the one that errs less where records lie evenly is taken
+    (`typical_rank_error`).
     """
 
     q: float | tuple[float, ...]
@@ -108,6 +113,31 @@ class QuantileSearch(Mechanism):
         errors = rank_errors(self.recipe.searches, confidence, simultaneous=simultaneous)
         return errors if isinstance(self.q, tuple) else errors[0]
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of the largest rank error, beside what one quantile at the whole promise must have."""
+        terms = self.terms
+        # Of a person with records in several groups one is in the group that is looked at.
+        rows = 1 if self.apart else terms.contributions
+        found = [
+            bounds.rank_error(
+                min(grid.cells for grid in self.recipe.grids),
+                privacy=terms.privacy,
+                q=fraction,
+                n=terms.n,
+                confidence=CONFIDENCE,
+                neighbors=terms.neighbors,
+                contributions=rows,
+                dim=len(self.recipe.grids),
+            )
+            for fraction in self.fractions
+        ]
+        best = max(found, key=lambda bound: bound.value or 0.0)
+        metric = f"rank error that is kept with {100 * CONFIDENCE:g} % confidence"
+        return Certificate(
+            metric, math.inf, float(self.rank_error(CONFIDENCE).max()), "bound", (best,)
+        )
+
     def planned_as(self, name: str) -> PlannedStatistic:
         """With the rank error of 95 of 100 releases."""
         error = float(self.rank_error().max())
@@ -162,6 +192,7 @@ class QuantileSearch(Mechanism):
         return [
             "The rank error counts records: each value will lie between records that far from its "
             "quantile, whatever the data are.",
+            *certificate_lines(self.certificate),
             *end_notes(self.fractions),
         ]
 
