@@ -53,6 +53,20 @@ def of_boxes(d: int, n: int) -> tuple[Known, ...]:
     )
 
 
+def of_gaps(d: int, n: int) -> tuple[Known, ...]:
+    """The mean of d columns in [−1, 1] with gaps, at the worst mean: sums and counts together.
+
+    A record moves a sum by 2, or a sum and a count by 1: Laplace noise of scale 2d/ε on each, or
+    that of the norm of the rows 1 ± x; normal noise of variances 4 and 4/3.
+    """
+    norm = math.sqrt(d * (2 * d + 1) * (2 * d + 2) / 3)
+    return (
+        Known("Laplace", lambda promise: 4 / n * d * math.sqrt(d) / pure_epsilon(promise)),
+        Known("K-norm", lambda promise: 2 / n * norm / pure_epsilon(promise)),
+        Known("normal", lambda promise: 2 / n * math.sqrt(4 / 3) * d * normal(promise)),
+    )
+
+
 def of_balls(d: int, n: int) -> tuple[Known, ...]:
     """The mean of vectors in the unit ball, of n records: each moves it by 2/n."""
     moved, norm = 2 / n, math.sqrt(d * (d + 1))

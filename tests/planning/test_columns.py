@@ -47,7 +47,7 @@ def test_a_mean_is_that_of_the_recorded_values(promise, n):
     assert ((lower < CLIPPED.mean()) & (CLIPPED.mean() < upper)).all()
     counts = FRAME.count().to_numpy()
     assert (np.abs(release.recorded.value - counts) < 20 * release.recorded.standard_error).all()
-    assert (release.recorded.standard_error < 30).all()
+    assert (release.recorded.standard_error < 100).all()
 
 
 @EACH
@@ -217,7 +217,8 @@ def test_the_errors_of_several_columns_are_those_that_are_measured(mean):
         assert np.mean(errors[:, column] ** 2) == pytest.approx(expected**2, rel=0.35)
     counts = np.array([release.recorded.value for release in releases]) - [2000, 4000]
     said = releases[0].recorded.standard_error
-    assert np.mean(counts**2, axis=0) == pytest.approx(said**2, rel=0.35)
+    # Nobody counts more values than there are records: of a complete column half of the noise.
+    assert np.mean(counts**2, axis=0) == pytest.approx(said**2 * [1, 0.5], rel=0.35)
 
 
 def test_intervals_of_several_columns_hold_as_often_as_they_say():

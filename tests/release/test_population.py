@@ -220,7 +220,7 @@ def test_squares_cost_the_mean_nothing_and_can_be_left_out():
 
 CUBES = {
     "n public": {"missing": "none", "n": 4000},
-    "values missing": {"missing": "drop", "n": 4000},
+    "values missing": {"missing": "drop", "n": 4000, "mechanism": "box-norm"},
     "n secret": {"missing": "none", "n": None},
     "n secret, values missing": {"missing": "drop", "n": None},
 }

@@ -263,14 +263,7 @@ class Stairs(
 
     def quantile(self, confidence: float, dim: int, *, joint: bool = False) -> float:
         """The least whole number whose tail is small enough, in units."""
-        tail, excess = self.joint_tail if joint else self.tail, 1 - confidence
-        low, high = -1, 1
-        while tail(high / self.unit, dim) > excess:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if tail(middle / self.unit, dim) <= excess else (middle, high)
-        return high / self.unit
+        return _least_size(self, 1 - confidence, dim, joint) / self.unit
 
     @property
     def marginal(self) -> Marginal:
@@ -371,6 +364,19 @@ def _falling_ends(scale: Fraction, ratio: Fraction, count: int) -> Ends:
 def _on_and_on(ratio: Fraction, count: int) -> Picks:
     """How many stairs further: at least j with probability b^j."""
     return Picks(_falling_ends(Fraction(1), ratio, count))
+
+
+@lru_cache(maxsize=256)
+def _least_size(law: Stairs, excess: float, dim: int, joint: bool) -> int:
+    """The least whole number that z exceeds so rarely."""
+    tail = law.joint_tail if joint else law.tail
+    low, high = -1, 1
+    while tail(high / law.unit, dim) > excess:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tail(middle / law.unit, dim) <= excess else (middle, high)
+    return high
 
 
 def _squares(stop: int) -> int:

@@ -35,11 +35,11 @@ def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
     """The value and its spread, from the noisy rows of its query."""
     query = plan.recipe.query
     counts = noisy[len(noisy) - query.column_counts :]
-    squares = _squares(plan, noisy)
+    squares = squares_of(plan, noisy)
     if plan.is_ratio:
         ratio = _ratio(plan, noisy[: query.sum_rows], counts or noisy[-1:])
         number = Recorded(ratio.count, ratio.count_error)
-        return Estimate(_mean(plan, ratio), ratio, number, squares)
+        return Estimate(mean_of(plan, ratio), ratio, number, squares)
     assert plan.spread is not None
     if plan.domain is None:
         return Estimate(np.array([float(noisy[0])]), plan.spread)
@@ -87,7 +87,7 @@ def _ratio(plan: NoisySums, sums: list[Fraction], counts: list[Fraction]) -> Rat
     )
 
 
-def _mean(plan: NoisySums, ratio: Ratio) -> Floats:
+def mean_of(plan: NoisySums, ratio: Ratio) -> Floats:
     """The noisy sum divided by the noisy count, within the domain.
 
     Not a number where values may be missing and the noisy count cannot be told from none at all.
@@ -100,7 +100,7 @@ def _mean(plan: NoisySums, ratio: Ratio) -> Floats:
     return value
 
 
-def _squares(plan: NoisySums, noisy: list[Fraction]) -> Squares | None:
+def squares_of(plan: NoisySums, noisy: list[Fraction]) -> Squares | None:
     """The noisy sums of squares, and the frame that they are measured in."""
     recipe, query = plan.recipe, plan.recipe.query
     spread = recipe.square_spread

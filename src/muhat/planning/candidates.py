@@ -22,6 +22,7 @@ from muhat.planning.smooth import smooth_mean
 from muhat.planning.sums import NoisySums, best_of
 from muhat.planning.task import Task
 from muhat.planning.terms import Terms, kinds_of_noise
+from muhat.planning.two_steps import two_steps
 from muhat.statistics.bounded import Bounded
 from muhat.statistics.reals import LowBias, Unassuming
 
@@ -39,7 +40,8 @@ def mechanism_for(asked: Bounded | Unassuming | LowBias, terms: Terms) -> Mechan
 def mean_of_sums(asked: Bounded, terms: Terms) -> NoisySums:
     """A mean or a sum of a public number of records."""
     task = Task(asked, terms)
-    return task.best(task.with_columns(task.candidates()))
+    names = task.candidates()
+    return task.best(task.with_columns(names), two_steps(task, names))
 
 
 def bounded_mean(asked: Bounded, terms: Terms) -> Mechanism:

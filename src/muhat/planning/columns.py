@@ -33,6 +33,7 @@ from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.law import ScaleFamily
 from muhat.noise.laws import LAWS
+from muhat.noise.protection import Protection
 
 if TYPE_CHECKING:
     from muhat.planning.task import Task
@@ -50,18 +51,25 @@ def releases_columns(task: Task) -> bool:
     return secret_mean or task.asked.missing == "drop" or task.asked.population is not False
 
 
-def column_recipes(task: Task, names: Sequence[str]) -> dict[str, Recipe]:
-    """A recipe for each of the named mechanisms that has something to release beside the sums."""
+def column_recipes(
+    task: Task, names: Sequence[str], protection: Protection | None = None
+) -> dict[str, Recipe]:
+    """A recipe for each of the named mechanisms that has something to release beside the sums.
+
+    They guarantee what the task asks for, or for a step of it something else.
+    """
     recipes = {}
     secret_mean = task.asked.statistic == "mean" and task.is_secret
     for each in (MECHANISMS[name] for name in names if MECHANISMS[name].beside_columns):
         lattice = _lattice(task, LAWS[each.law])
         if secret_mean or lattice.squares or lattice.counts:
-            recipes[each.name] = _recipe(task, each, lattice)
+            recipes[each.name] = _recipe(task, each, lattice, protection or task.protection)
     return recipes
 
 
-def _recipe(task: Task, mechanism: SumMechanism, lattice: ColumnsLattice) -> Recipe:
+def _recipe(
+    task: Task, mechanism: SumMechanism, lattice: ColumnsLattice, protection: Protection
+) -> Recipe:
     secret_mean = task.asked.statistic == "mean" and task.is_secret
     share = 0.0
     if secret_mean and not lattice.counts:
@@ -71,7 +79,7 @@ def _recipe(task: Task, mechanism: SumMechanism, lattice: ColumnsLattice) -> Rec
         mechanism.law,
         lattice,
         _axes(task, LAWS[mechanism.law], lattice.box),
-        task.protection,
+        protection,
         count_share=share,
         from_zero=task.asked.statistic == "sum" and task.is_secret,
     )

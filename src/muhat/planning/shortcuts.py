@@ -319,7 +319,8 @@ class Request:
         """The plan for these records."""
         (source,) = sources
         asked = self.asked.completed() if source.complete else self.asked
-        if asked is self.asked and self.plan is not None:
+        waits = asked.needs_n or (asked.missing == "drop" and self.terms.n is None)
+        if asked is self.asked and self.plan is not None and not waits:
             return self.plan.planned(sources)
-        terms = counted_terms(self.terms, source) if asked.needs_n else self.terms
+        terms = counted_terms(self.terms, source) if waits else self.terms
         return Plan.of(mechanism_for(asked, terms)).planned(sources)

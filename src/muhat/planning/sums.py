@@ -23,7 +23,7 @@ from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import Spread
-from muhat.planning.answers import answer
+from muhat.planning.answers import Estimate, answer
 from muhat.planning.display import alternatives_line
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.run import counted_terms, note_of
@@ -70,6 +70,11 @@ class NoisySums(Mechanism):
     def name(self) -> str:
         """The recipe's name; "ratio" for a mean whose number of values is secret."""
         return "ratio" if self.is_ratio else self.recipe.name
+
+    @property
+    def words(self) -> str:
+        """The name in more words."""
+        return WORDS[self.name]
 
     @property
     def is_ratio(self) -> bool:
@@ -177,7 +182,8 @@ class NoisySums(Mechanism):
     @property
     def error_by_record(self) -> float:
         """What mechanisms are compared by: the error, or of a mean the error times n."""
-        return self.error_if(1) if self.unknowns else self.expected_error or 0.0
+        n = self.n or 1
+        return n * self.error_if(n) if self.unknowns else self.expected_error or 0.0
 
     def with_records(self, n: int) -> NoisySums:
         """The same noise on the sums of n records."""
@@ -185,8 +191,16 @@ class NoisySums(Mechanism):
 
     @property
     def alternatives(self) -> tuple[tuple[str, float], ...]:
-        """The other mechanisms that were possible, with their errors; none where n is unknown."""
-        return () if self.unknowns else super().alternatives
+        """The other mechanisms that were possible, with their errors; none where n is unknown.
+
+        Of a ratio these are errors at the worst mean.
+        """
+        if not self.unknowns:
+            return super().alternatives
+        if self.n is None:
+            return ()
+        sums = [rival for rival in self.rivals if isinstance(rival, NoisySums)]
+        return tuple((f"{each.name}, {each.recipe.name}", each.error_if(self.n)) for each in sums)
 
     def _scales_at(self, offsets: Floats) -> Floats:
         """The scale of A − τ·N̂ in every column, for means τ at these offsets from the centre."""
@@ -309,7 +323,7 @@ class NoisySums(Mechanism):
         """The domain and the recipe."""
         return [
             ["domain", "any record" if self.domain is None else repr(self.domain)],
-            ["mechanism", f"{self.name}: {WORDS[self.name]}"],
+            ["mechanism", f"{self.name}: {self.words}"],
         ]
 
     def tables(self) -> list[Rows]:
@@ -399,7 +413,9 @@ class NoisySums(Mechanism):
 
     def answer(self, noisy: list[Fraction], columns: tuple[str, ...]) -> VectorAnswer:
         """What the noisy rows of the query say, without a certificate."""
-        found = answer(self, noisy)
+        return self._told(answer(self, noisy), columns)
+
+    def _told(self, found: Estimate, columns: tuple[str, ...]) -> VectorAnswer:
         return VectorAnswer(
             statistic=self.statistic,
             value=found.value,

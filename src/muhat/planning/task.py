@@ -19,6 +19,7 @@ from muhat.noise.protection import Protection
 from muhat.planning.columns import ball_recipes, check_population, column_recipes, releases_columns
 from muhat.planning.sums import NoisySums, best_of
 from muhat.planning.terms import Terms, UnderTerms, kinds_of_noise
+from muhat.planning.two_steps import two_steps
 from muhat.statistics.bounded import Bounded, refuse_dropped_records
 
 
@@ -84,7 +85,7 @@ class Task(UnderTerms):
         squared = column_recipes if releases_columns(self) else ball_recipes
         found = squared(self, names)
         if self.asked.missing == "drop" and self.asked.domain.by_column:
-            if not found:
+            if not found and not two_steps(self, names):
                 able = [each.name for each in MECHANISMS.values() if each.beside_columns]
                 raise InvalidInput(
                     f"{names[0]} is for complete records: with ",
@@ -125,22 +126,25 @@ class Task(UnderTerms):
             if not self.asked.population or name in found
         ]
 
-    def best(self, recipes: Iterable[Recipe]) -> NoisySums:
-        """The mechanism with the least expected error; the rest are its rivals."""
+    def best(self, recipes: Iterable[Recipe], more: Iterable[NoisySums] = ()) -> NoisySums:
+        """The mechanism with the least expected error, or one of more; the rest are its rivals."""
         asked = self.asked
         return best_of(
             [
-                NoisySums(
-                    terms=self.terms,
-                    statistic=asked.statistic,
-                    columns=asked.columns,
-                    premises=asked.premises(),
-                    domain=asked.domain,
-                    p=asked.p,
-                    weights=asked.weights,
-                    missing=asked.missing,
-                    recipe=recipe,
-                )
-                for recipe in recipes
+                *more,
+                *(
+                    NoisySums(
+                        terms=self.terms,
+                        statistic=asked.statistic,
+                        columns=asked.columns,
+                        premises=asked.premises(),
+                        domain=asked.domain,
+                        p=asked.p,
+                        weights=asked.weights,
+                        missing=asked.missing,
+                        recipe=recipe,
+                    )
+                    for recipe in recipes
+                ),
             ]
         )

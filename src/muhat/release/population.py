@@ -178,9 +178,9 @@ def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:
     lacking = None if squares is None else squares.lacking
     lacking_error = None if squares is None else squares.spread.standard_error
     if isinstance(noise, Ratio):
-        spread = noise.sum_spread.standard_error
-        shifted = (noise.shift + domain.center - center) * noise.count
-        sums = (noise.sums + shifted) / halves
+        start = noise.shift + domain.center - center
+        sums = (noise.sums + start * noise.count) / halves
+        spread = noise.sum_spread.standard_error + np.abs(start) * noise.count_error
         parts = (sums, spread / halves, noise.count, noise.count_error)
     else:
         assert isinstance(noise, Spread)
@@ -238,10 +238,11 @@ def _guaranteed_ratio(
     assert isinstance(noise, Ratio)
     miss = _miss(moments, confidence, simultaneous)
     of_squares = noise.sum_spread if squares is None else squares.spread
+    of_both = (noise.sum_spread, noise.count_spread or noise.sum_spread)
     sampling = guaranteed_sampling(
         moments,
         miss,
-        lambda missed: _quantile(noise.sum_spread, 1 - missed),
+        lambda missed: max(_quantile(spread, 1 - missed) for spread in of_both),
         lambda missed: _quantile(of_squares, 1 - missed),
     )
     # The ratio shares a miss among its columns by itself.

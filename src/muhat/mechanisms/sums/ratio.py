@@ -8,6 +8,9 @@ true mean τ of one coordinate, A − τ·N̂ is noise alone, σ_A·z₁ − τ�
 
 has the confidence of q; solved for τ that is an interval if N̂ > q(0, σ_N), and says nothing
 otherwise (then the interval is the whole domain). For a population sampling adds to q.
+
+Where the count is of an earlier step, which also decided from where A is measured, the two noises
+are allowed for one by one: |A − R| ≤ q and |N̂ − N| ≤ q' for the exact R and N, and τ = R/N.
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.noise.spread import Spread, check_covariance_size
 
 FEWEST_DEVIATIONS = 5
+
+_COUNT_MISS = 1 / 16
+"""What the count may miss of all, where it has noise of an earlier step."""
 
 _HALVINGS = 48
 """Ends are found to this many bits of the domain, and rounded outwards."""
@@ -33,14 +39,17 @@ _HALVINGS = 48
 @dataclass(frozen=True, eq=False)
 class Ratio(
     Plain,
-    keys=("sums", "count", "sum_spread", "count_scale", "reach", "lower", "upper", "shift"),
+    keys=(
+        *("sums", "count", "sum_spread", "count_scale", "reach", "lower", "upper", "shift"),
+        Key("count_spread", optional=True),
+    ),
 ):
     """A/N̂ from the noisy sums A, of shape (d,), and noisy counts N̂: one a column, or one for all.
 
     `count` and `count_scale` have the shape (d,) or (1,). A is measured from a point c of the
     domain, the answers from the domain's centre: `shift`, of shape (d,), is c as seen from there,
     and [`lower`, `upper`] what the domain covers. `sum_spread` and `count_scale` describe the
-    noise.
+    noise; `count_spread` that of the counts, if they are of an earlier step.
     """
 
     sums: Floats
@@ -50,6 +59,7 @@ class Ratio(
     lower: Floats
     upper: Floats
     shift: Floats
+    count_spread: Spread | None = None
 
     @property
     def offset(self) -> Floats:
@@ -66,20 +76,24 @@ class Ratio(
         return np.clip(self._ratio, self.lower - self.shift, self.upper - self.shift)
 
     @property
-    def _deviation(self) -> float:
-        return math.sqrt(self.sum_spread.law.variance(self.sum_spread.rows))
+    def _counted(self) -> Spread:
+        """The law of the noise on the counts."""
+        return self.count_spread or self.sum_spread
 
     @property
     def count_error(self) -> Floats:
         """The standard deviation of the noise on the counts, of their shape."""
-        return self.count_scale * self._deviation
+        return self.count_scale * math.sqrt(self._counted.law.variance(self._counted.rows))
 
     @property
     def standard_error(self) -> Floats:
         """√(σ_A² + τ̂²σ_N²)/N̂, or infinity when the count cannot be told from zero."""
-        scale = np.hypot(self.sum_spread.scales, self._inside * self.count_scale)
+        both = (self.sum_spread, self._counted)
+        deviations = [math.sqrt(each.law.variance(each.rows)) for each in both]
+        count_scale = self.count_scale * (deviations[1] / deviations[0])
+        scale = np.hypot(self.sum_spread.scales, self._inside * count_scale)
         hopeless = self._is_hopeless()
-        known = scale * self._deviation / np.where(hopeless, 1.0, self.count)
+        known = scale * deviations[0] / np.where(hopeless, 1.0, self.count)
         return np.asarray(np.where(hopeless, math.inf, known))
 
     @property
@@ -96,7 +110,7 @@ class Ratio(
 
     def is_empty(self, confidence: float) -> NDArray[np.bool_]:
         """Where the count may be that of no values at all, of shape (d,)."""
-        spread = self.sum_spread
+        spread = self._counted
         least = spread.law.quantile(confidence, spread.rows) * self.count_scale
         return np.broadcast_to(self.count <= least, self.sums.shape)
 
@@ -108,6 +122,8 @@ class Ratio(
         `sampling` is what a draw of the records may add to A − τ·N̂, independent of the noise.
         """
         find = self._fieller if self.sum_spread.law.elliptic else self._searched
+        if self.count_spread is not None:
+            find = self._one_by_one
         lower, upper = find(confidence, joint, np.broadcast_to(sampling, self.sums.shape))
         return (
             np.clip(self.shift + lower, self.lower, self.upper),
@@ -127,6 +143,23 @@ class Ratio(
         return (
             np.where(known, (a * n - root) / scale, -math.inf),
             np.where(known, (a * n + root) / scale, math.inf),
+        )
+
+    def _one_by_one(
+        self, confidence: float, joint: bool, sampling: Floats
+    ) -> tuple[Floats, Floats]:
+        """Sum and count within their reaches, whatever the one has to do with the other."""
+        spread, counted, miss = self.sum_spread, self._counted, 1 - confidence
+        quantile = spread.law.quantile(1 - miss * (1 - _COUNT_MISS), spread.rows, joint=joint)
+        share = _COUNT_MISS / (len(self.sums) if joint else 1)
+        reach = np.hypot(quantile * spread.scales, sampling)
+        away = counted.law.quantile(1 - miss * share, counted.rows) * self.count_scale
+        fewest, most = self.count - away, self.count + away
+        known, least = fewest > 0, np.where(fewest > 0, fewest, 1.0)
+        low, high = self.sums - reach, self.sums + reach
+        return (
+            np.where(known, low / np.where(low < 0, least, most), -math.inf),
+            np.where(known, high / np.where(high > 0, least, most), math.inf),
         )
 
     def _searched(self, confidence: float, joint: bool, sampling: Floats) -> tuple[Floats, Floats]:
@@ -161,6 +194,8 @@ class Ratio(
             "sum_spread": self.sum_spread.to_dict(),
             "count_scale": _one_or_more(self.count_scale),
         }
+        if self.count_spread is not None:
+            fields["count_spread"] = self.count_spread.to_dict()
         if not self.shift.any() and (self.lower == -self.upper).all():
             return {**fields, "reach": self.upper.tolist()}
         ends = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
@@ -177,6 +212,7 @@ class Ratio(
         lower: Floats | None = None,
         upper: Floats | None = None,
         shift: Floats | None = None,
+        count_spread: Spread | None = None,
     ) -> Ratio:
         """The ratio that `to_dict` described; `reach` stands for lower, upper = ∓reach."""
         if reach is not None:
@@ -184,7 +220,7 @@ class Ratio(
         if lower is None or upper is None or shift is None:
             raise ValueError("no domain")
         counts, scales = np.atleast_1d(count), np.atleast_1d(count_scale)
-        return cls(sums, counts, sum_spread, scales, lower, upper, shift)
+        return cls(sums, counts, sum_spread, scales, lower, upper, shift, count_spread)
 
 
 def last_inside(
