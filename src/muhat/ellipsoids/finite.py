@@ -92,7 +92,7 @@ def around_columns(
     '1.61803399'
     """
     matrix, scale = _points("columns", columns)
-    return _solve(PointSet(matrix), len(matrix), p, tol, weights, scale)
+    return around_body(PointSet(matrix), p, tol, weights, scale)
 
 
 def around_shifted(
@@ -105,7 +105,7 @@ def around_shifted(
     ('2.50000000', [2.0, 1.5])
     """
     matrix, scale = _points("points", points)
-    return _solve(PointSet(matrix, shifted=True), len(matrix), p, tol, weights, scale)
+    return around_body(PointSet(matrix, shifted=True), p, tol, weights, scale)
 
 
 def around_differences(
@@ -118,19 +118,15 @@ def around_differences(
     '2.82842712'
     """
     matrix, scale = _points("points", points)
-    return _solve(Differences(matrix), len(matrix), p, tol, weights, scale)
+    return around_body(Differences(matrix), p, tol, weights, scale)
 
 
-def _solve(
-    body: GeneratedBody,
-    dim: int,
-    p: float,
-    tol: float,
-    weights: ArrayLike | None,
-    scale: float,
+def around_body(
+    body: GeneratedBody, p: float, tol: float, weights: ArrayLike | None, scale: float
 ) -> FiniteResult:
+    """The smallest ellipsoid around scale·(a body that can be searched)."""
     p, tol = _check.norm_order(p), check_tolerance(tol)
-    omega, unit = coordinate_weights(weights, dim)
+    omega, unit = coordinate_weights(weights, body.span.dim)
     with one_thread(), np.errstate(all="ignore"):
         outcome = smallest_around(body, p, tol, omega) if body.span.rank else None
         return finish(body, outcome, p, tol, omega, scale, unit)

@@ -6,7 +6,8 @@ With D ≥ 0 diagonal, tr_q(D²) = 1, q = p/(p−2), and Σ 1/m_i = 1,
     L = tr((D·A·(2/π)·arcsin(R)·Aᵀ·D)^½) ≤ Γ_p,  R the cosines between the D·a_i:
 
 the signs of a Gaussian vector with covariance R are a measure on the corners with the second
-moment (2/π)·arcsin(R). At the best D, L ≤ Γ_p ≤ U ≤ √(π/2)·L. Few generators are listed.
+moment (2/π)·arcsin(R). At the best D, L ≤ Γ_p ≤ U ≤ √(π/2)·L. Where the farthest corner can be
+searched for, the solver has the smallest one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import math
 
 import numpy as np
 
-from muhat._arrays import Floats, signs
-from muhat.ellipsoids.finite import around_columns
+from muhat._arrays import Floats
+from muhat.ellipsoids.finite import around_body, around_columns
 from muhat.ellipsoids.result import (
     CLOSED_FORM_ERROR,
     SmallestEllipsoid,
@@ -25,9 +26,7 @@ from muhat.ellipsoids.result import (
     with_factor,
 )
 from muhat.ellipsoids.verification import UNIT, gamma
-
-MOST_LISTED = 11
-"""Up to this many generators their 2^(k−1) pairs of corners go to the solver."""
+from muhat.ellipsoids.zonotope_corners import ZonotopeCorners, is_searched
 
 STEPS = 200
 
@@ -35,13 +34,12 @@ STEPS = 200
 def around_zonotope(generators: Floats, p: float, weights: Floats, tol: float) -> SmallestEllipsoid:
     """The smallest ellipsoid around A·[−1, 1]^k, or the certified pair for many generators."""
     used = generators[:, generators.any(axis=0)]
-    if used.shape[1] <= MOST_LISTED:
-        corners = signs(max(used.shape[1] - 1, 0), len(used)) if used.shape[1] else None
-        columns = np.zeros((len(generators), 1))
-        if corners is not None:
-            # One corner of each opposite pair: the sign of the first generator is fixed.
-            columns = used @ np.column_stack([np.ones(len(corners)), corners]).T
-        return from_finite(around_columns(columns, p, tol, weights=weights))
+    if not used.size:
+        return from_finite(around_columns(np.zeros((len(generators), 1)), p, tol, weights=weights))
+    scale = float(np.ldexp(1.0, int(np.frexp(np.abs(used).max())[1])))
+    body = ZonotopeCorners(used / scale)
+    if is_searched(used.shape[1], body.span.rank):
+        return from_finite(around_body(body, p, tol, weights, scale))
     A = weights[:, None] * used
     D = _best_diagonal(A, p)
     lengths = np.linalg.norm(D[:, None] * A, axis=0)
