@@ -140,7 +140,34 @@ REFUSALS = {
     "half a moment": (("--bias", "0.1", "--moment", "2", *ROWS, *RHO), "K,SIZE"),
     "no moment": (("--bias", "0.1", "--moment", "1,1", *ROWS, *RHO), "greater than 1"),
     "no interval": (("--bias", "0.1", "--interval", "0", *ROWS, *RHO), "greater than 0"),
+    "other code": (("--domain", "__import__('os').getcwd()", *ROWS, *RHO), "as in Python"),
+    "an attribute": (("--domain", "Simplex.__init__", *ROWS, *RHO), "as in Python"),
+    "stars": (("--domain", "Simplex(**{'dim': 3})", *ROWS, *RHO), "as in Python"),
+    "half a domain": (("--domain", "Simplex(5", *ROWS, *RHO), "as in Python"),
+    "no bounds at all": (("--domain", "Reals(3)", *ROWS, *RHO), "as in Python"),
+    "deep": (("--domain", "[" * 5000, *ROWS, *RHO), "as in Python"),
+    "what the domain refuses": (("--domain", "Simplex(-1)", *ROWS, *RHO), "at least 1"),
+    "dim of a domain": (("--domain", "Simplex(5)", "--dim", "5", *ROWS, *RHO), "--dim has no use"),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("Simplex(5)", mh.Simplex(5)),
+        ("LpBall(1, dim=4)", mh.LpBall(1, dim=4)),
+        ("LpBall(inf, dim=2)", mh.LpBall(float("inf"), dim=2)),
+        ("Ball(1, 3) * Simplex(dim=2)", mh.Ball(1, 3) * mh.Simplex(2)),
+        ("[[2, 0], [1, 1]] @ Ball(1, 2) + [1, 2]", [[2, 0], [1, 1]] @ mh.Ball(1, 2) + [1, 2]),
+        ("Points([[0, 0], [1, 0], [0, -1]])", mh.Points([[0, 0], [1, 0], [0, -1]])),
+        ("SchattenBall(1, (2, 2))", mh.SchattenBall(1, (2, 2))),
+    ],
+)
+def test_any_domain_on_a_line(text, domain):
+    fields = fields_of("--domain", text, *ROWS, *RHO)
+    found = mh.bounds.mean(domain, n=1000, privacy=mh.ZCDP(rho=0.1))
+    assert fields["domain"] == domain.to_dict()
+    assert [one["value"] for one in fields["bounds"]] == [one.value for one in found]
 
 
 @pytest.mark.parametrize("case", REFUSALS)

@@ -36,6 +36,7 @@ _WHOM = {"any": "any mechanism", "unbiased": "unbiased", "additive": "additive n
 )
 @click.option("--ball", metavar="R[@C1,C2,…]", help="Records lie in a ball of radius R.")
 @click.option("--dim", type=int, help="The number of columns, with --ball or --cells.")
+@click.option("--domain", metavar="DOMAIN", help="Another set, as in Python: 'Simplex(5)'.")
 @click.option("--cells", type=int, help="Of a quantile among so many values, errors in ranks.")
 @click.option("--q", type=float, help="With --cells: which quantile; 0.5 unless given.")
 @click.option(
@@ -64,6 +65,7 @@ def bounds(
     bounds: tuple[str, ...],
     ball: str | None,
     dim: int | None,
+    domain: str | None,
     cells: int | None,
     q: float | None,
     bias: float | None,
@@ -76,14 +78,15 @@ def bounds(
 ) -> None:
     """Show what no private mean or quantile can beat; no data is read.
 
-    With --bounds or --ball for any mean, for unbiased ones and for additive noise, in a ball with
-    what muhat achieves; with --bias for means of a small bias; with --cells for quantiles.
+    With --bounds, --ball or --domain for any mean, for unbiased ones and for additive noise, in a
+    ball with what muhat achieves; with --bias for means of a small bias; with --cells for
+    quantiles.
     """
-    if bool(bounds) + sum(one is not None for one in (ball, bias, cells)) != 1:
+    if bool(bounds) + sum(one is not None for one in (ball, domain, bias, cells)) != 1:
         raise InvalidInput(
             "say what the bounds are about, in one way: --bounds COLUMN=LOW:HIGH for each "
-            "column, --ball R --dim D, --bias B for means of a small bias, or --cells U for a "
-            "quantile among U values."
+            "column, --ball R --dim D, --domain 'Simplex(5)' or another set, --bias B for means of "
+            "a small bias, or --cells U for a quantile among U values."
         )
     privacy = from_flags(promise)
     if cells is None:
@@ -95,14 +98,15 @@ def bounds(
         _refuse_beside("--bias", {"--dim": dim, "--p": p})
         fields, text = _of_bias(bias, moment, interval, n, privacy)
     else:
-        where = "--ball" if bounds == () else "--bounds"
+        where = "--bounds" if bounds else "--ball" if domain is None else "--domain"
         _refuse_beside(where, {"--moment": moment, "--interval": interval})
         order = 2.0 if p is None else p
         if ball is not None:
             fields, text = _of_ball(ball, dim, n, privacy, order)
         else:
-            _refuse_beside("--bounds", {"--dim": dim})
-            fields, text = _of_box(bounds, n, privacy, order)
+            _refuse_beside(where, {"--dim": dim})
+            of_set = _of_domain(domain, n, privacy, order) if domain is not None else None
+            fields, text = of_set or _of_box(bounds, n, privacy, order)
     click.echo(json.dumps({"schema": SCHEMA, **fields}, indent=2) if as_json else text)
 
 
@@ -187,6 +191,16 @@ def _of_box(
     where = {"about": "a mean in a box", "columns": named, "errors": IN_WIDTHS}
     text = _text(cube.dim, found, n, privacy, p)
     return {**where, **_fields(found, n, privacy, p)}, f"{text}\n{IN_WIDTHS}"
+
+
+def _of_domain(text: str, n: int, privacy: Privacy, p: float) -> tuple[dict[str, Any], str]:
+    from muhat.bounds import mean
+    from muhat.cli.written_domain import domain_from
+
+    domain = domain_from(text)
+    found = mean(domain, n=n, privacy=privacy, p=p)
+    where = {"about": "a mean in a domain", "domain": domain.to_dict()}
+    return {**where, **_fields(found, n, privacy, p)}, _text(domain.dim, found, n, privacy, p)
 
 
 def _text(dim: int, found: tuple[LowerBound, ...], n: int, privacy: Privacy, p: float) -> str:
