@@ -130,7 +130,8 @@ def _every_direction(B: Array, wanted: int, enough: float) -> tuple[Array, float
             far = np.flatnonzero(lengths > 1)
             far = far[np.argsort(-lengths[far])][:wanted]
             chosen = np.vstack([chosen, middle[far]])
-            split = ((along > 0).any(axis=1) & (along < 0).any(axis=1)).any(axis=1)
+            crossed = (along.max(axis=1) > 0) & (along.min(axis=1) < 0)
+            split = np.any(crossed, axis=1)
             apart = np.sum((some[:, :, None] - some[:, None]) ** 2, axis=3).max(axis=(1, 2))
             least = np.sqrt(np.maximum(1 - 0.5 * (1 - 1 / r) * apart, 0.0))
             reach = np.abs(along).sum(axis=2).max(axis=1) / np.maximum(least, 1e-300)
