@@ -125,4 +125,5 @@ def test_a_plan_prints_its_certificate():
     plan = mh.plan_quantile(0.5, lower=0, upper=10**6, n=1000, privacy=mh.PureDP(epsilon=1.0))
     assert "Every 1-DP (pure) mechanism has error at least 8 on some dataset." in plan.describe()
     assert "Both numbers are bounds; it may be closer." in plan.describe()
+    assert plan.certificate.closeness().endswith("Both numbers are bounds; it may be closer.")
     assert plan.to_dict()["certificate"]["ratio"] == plan.certificate.ratio

@@ -478,3 +478,63 @@ def test_wrong_arguments_are_refused(change):
     arguments["biases"] = [arguments.pop("bias")]
     with pytest.raises(InvalidInput):
         bounds.trilemma_curve(**arguments)
+
+
+# --- other moments, and secret numbers of records --------------------------------------------
+
+
+def test_at_order_two_moments_are_the_trilemma_itself():
+    for privacy in (PureDP(epsilon=1.0), ApproxDP(epsilon=0.5, delta=1e-8)):
+        whole = bounds.trilemma(1000, bias=0.002, privacy=privacy)
+        ours, paper = bounds.trilemma_moment(1000, bias=0.002, privacy=privacy, error_order=2.0)
+        assert whole.value <= ours.value < whole.value * (1 + 1e-5)
+        (printed,) = (b for b in whole.bounds if b.theorem == "K24 Theorem 2.1")
+        assert paper.value == pytest.approx(printed.value)
+
+
+@pytest.mark.parametrize("order", [1.0, 1.3, 2.0, 5.0])
+def test_moments_grow_with_their_order_and_are_above_the_papers(order):
+    for privacy in (PureDP(epsilon=0.5), ApproxDP(epsilon=0.5, delta=1e-7)):
+        for bias in (1e-4, 1e-2):
+            found = bounds.trilemma_moment(400, bias=bias, privacy=privacy, error_order=order)
+            if order == 1 and privacy.point[1]:
+                assert found[0].value is None
+                continue
+            ours, paper = found
+            assert ours.value > paper.value
+            higher, _ = bounds.trilemma_moment(
+                400, bias=bias, privacy=privacy, error_order=1.5 * order
+            )
+            assert higher.value >= ours.value
+
+
+def test_a_private_mean_of_low_bias_errs_more_in_every_moment():
+    """Clipped at c = 1/(4β), with Laplace noise: E|M − μ| ≤ √(Var X/n) + β + scale."""
+    for n, epsilon, bias in ((1000, 1.0, 1e-3), (10**5, 0.1, 1e-3), (100, 2.0, 1e-2)):
+        scale = (1 + 2 / (4 * bias)) / (epsilon * n)
+        absolute = 1 / math.sqrt(n) + bias + scale
+        ours, _ = bounds.trilemma_moment(n, bias=bias, privacy=PureDP(epsilon=epsilon))
+        assert 0 < ours.value < absolute
+
+
+def test_the_mean_absolute_error_has_a_closed_integral():
+    """a = 0, λ = 2, v = b^−½ or more: (√b − 2β)/(n·ln(1 + b(e^ε − 1)))."""
+    n, epsilon, bias = 1000, 1.0, 1e-3
+    ours, _ = bounds.trilemma_moment(n, bias=bias, privacy=PureDP(epsilon=epsilon))
+    b = np.exp(np.linspace(-15, math.log(0.5), 2000))
+    least = (np.sqrt(b) - 2 * bias) / (n * np.log1p(b * math.expm1(epsilon)))
+    assert 0.99 * least.max() < ours.value < 1.2 * least.max()
+
+
+def test_a_secret_number_of_records_is_two_steps():
+    one = bounds.trilemma(
+        500, bias=1e-3, privacy=ApproxDP(epsilon=0.5, delta=1e-6), neighbors="add-remove"
+    )
+    two = ApproxDP(epsilon=1.0, delta=1e-6 * (1 + math.exp(0.5)))
+    assert one.value == pytest.approx(bounds.trilemma(500, bias=1e-3, privacy=two).value, rel=1e-9)
+    assert "secret" in one.bounds[0].assumptions[0]
+    assert bounds.trilemma(500, 1.0, neighbors="add-remove").impossible
+    with pytest.raises(InvalidInput):
+        bounds.trilemma_moment(9, bias=0.1, privacy=PureDP(epsilon=1.0), error_order=0.5)
+    (endless, _) = bounds.trilemma_moment(9, bias=0.0, privacy=PureDP(epsilon=1.0))
+    assert endless.value > 1e300

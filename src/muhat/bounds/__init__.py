@@ -10,6 +10,7 @@ from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.ranks import interior_point, rank_error
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
+from muhat.bounds.trilemma_moments import trilemma_moment
 from muhat.bounds.unbiased import (
     ADD_REMOVE,
     SUBSTITUTION,
@@ -42,6 +43,7 @@ __all__ = [
     "sum_bounds",
     "trilemma",
     "trilemma_curve",
+    "trilemma_moment",
     "unbiased",
     "unbiased_mean",
     "unbiased_sum",

@@ -22,10 +22,13 @@ from muhat.bounds.lower_bound import BoundTable, LowerBound, rounded_down
 from muhat.bounds.score import Score
 from muhat.bounds.trilemma_paper import CITATION, paper_bounds
 from muhat.bounds.trilemma_search import Landscape
+from muhat.bounds.unbiased import SUBSTITUTION
 from muhat.errors import InvalidInput
-from muhat.privacy import ApproxDP, Privacy, PureDP, check_promise
+from muhat.privacy import ApproxDP, Neighbors, Privacy, PureDP, check_promise, for_groups
 
-_SUBSTITUTION = "n is public and neighbours replace one record."
+_SECRET = (
+    "The number of records is secret and neighbours add or remove one; to replace one is two steps."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,6 +136,7 @@ def trilemma(
     scale: float = 1.0,
     interval: float = 1.0,
     privacy: Privacy | None = None,
+    neighbors: Neighbors | str = Neighbors.SUBSTITUTE,
 ) -> Trilemma:
     """The least root mean square error of a private mean whose bias is at most `bias`.
 
@@ -147,7 +151,7 @@ def trilemma(
     ψ²/(16nβ·sinh(ε/2)), if β ≤ ψ/√32 and 4β ≤ ℓ.
 
     Args:
-        n: the number of records, public; neighbours replace one of them.
+        n: the number of records.
         epsilon: ε; with `delta` = 0 pure privacy.
         delta: δ.
         bias: β, in the unit of the data.
@@ -155,6 +159,8 @@ def trilemma(
         scale: ψ.
         interval: ℓ, what is known of the mean beforehand.
         privacy: a promise of any kind, in place of epsilon and delta.
+        neighbors: which datasets must look alike. If records come and go, n is a secret that the
+            mechanism must hide, and the bounds are those of the promise for two steps.
 
     >>> found = trilemma(n=1000, epsilon=1.0, delta=0.0, bias=0.001)
     >>> f"{found.value:.4f}"
@@ -167,8 +173,12 @@ def trilemma(
     beta = _bias(bias)
     order, psi, length = _class_of(moment_order, scale, interval)
     low_bias = beta / psi
-    landscape = Landscape(Score.of(n, privacy), order, length / psi, low_bias)
-    impossible = _is_impossible(privacy, beta, order)
+    replaced = Neighbors.parse(neighbors) is Neighbors.SUBSTITUTE
+    strength, relation = privacy, SUBSTITUTION
+    if not replaced:
+        strength, relation = for_groups(privacy, 2), _SECRET
+    landscape = Landscape(Score.of(n, strength), order, length / psi, low_bias)
+    impossible = _is_impossible(strength, beta, order)
     value = sys.float_info.max if impossible else landscape.best(low_bias) * psi
     promise = privacy.describe()
     where = f"The records are independent draws of a distribution {_class(order, psi, length)}."
@@ -179,11 +189,11 @@ def trilemma(
     def low(
         value: float | None, theorem: str, source: str, more: tuple[str, ...] = ()
     ) -> LowerBound:
-        given = (_SUBSTITUTION, where, limit, *more)
+        given = (relation, where, limit, *more)
         return LowerBound(_finite(value), limited, "class", theorem, source, given, who, CITATION)
 
     def any_mechanism(value: float, theorem: str, name: str) -> LowerBound:
-        given = (_SUBSTITUTION, where) if name else (where,)
+        given = (relation, where) if name else (where,)
         number = _finite(value * psi)
         return LowerBound(number, "any", "class", theorem, "derived", given, name, CITATION)
 
@@ -193,8 +203,8 @@ def trilemma(
         any_mechanism(landscape.best_for_any_bias(), "B8, any bias", promise),
         any_mechanism(sampling, theorem, ""),
     ]
-    if privacy.point is not None:
-        at, leak = privacy.point
+    if strength.point is not None:
+        at, leak = strength.point
         bounds += paper_bounds(
             low,
             n=n,

@@ -33,8 +33,8 @@ def paper_bounds(
 
     `bias` and `interval` are in units of `scale`; the values are in the unit of the data.
     """
-    log_sinh = epsilon - math.log(2) + math.log(-math.expm1(-2 * epsilon))
-    outside = _outside(bias, order, interval)
+    log_sinh = _log_sinh(epsilon)
+    refused = outside(bias, order, interval)
 
     def bound(log_value: float | None, theorem: str, reason: str | None) -> LowerBound:
         if reason is not None or log_value is None:
@@ -44,9 +44,9 @@ def paper_bounds(
         value = math.exp(min(log_value, 709.0)) * (1 - 1e-11) if log_value > -700 else 0.0
         return make(min(value * scale, sys.float_info.max), theorem, "paper", ())
 
-    general = None if outside else -_log_denominator(n, log_sinh, delta, bias, order)
-    found = [bound(general, "K24 Theorem 2.1", outside)]
-    reason = outside or _too_leaky(log_sinh, delta, order)
+    general = None if refused else log_theorem(n, epsilon, delta, bias, order)
+    found = [bound(general, "K24 Theorem 2.1", refused)]
+    reason = refused or _too_leaky(log_sinh, delta, order)
     simple = None if reason else _log_corollary(n, log_sinh, delta, bias, order)
     found.append(bound(simple, "K24 Corollary 2.3", reason))
     if order == 2:
@@ -60,7 +60,7 @@ def paper_bounds(
     return tuple(found)
 
 
-def _outside(bias: float, order: float, interval: float) -> str | None:
+def outside(bias: float, order: float, interval: float) -> str | None:
     """Why Theorem 2.1 says nothing here, if so."""
     if math.isinf(order):
         return "It speaks of finite moments."
@@ -82,20 +82,30 @@ def _too_leaky(log_sinh: float, delta: float, order: float) -> str | None:
     return f"It needs a δ of at most {limit:.4g}; here it is {delta:.4g}."
 
 
-def _log_denominator(n: int, log_sinh: float, delta: float, bias: float, order: float) -> float:
-    """ln of 32n·sinh(ε)·γ^{1/(λ−1)} + 16n√δ/γ at the best γ in [16β, 1/5] (equation 4)."""
-    log_gamma = -math.inf
+def _log_sinh(epsilon: float) -> float:
+    return epsilon - math.log(2) + math.log(-math.expm1(-2 * epsilon))
+
+
+def log_theorem(
+    n: int, epsilon: float, delta: float, bias: float, order: float, error_order: float = 2.0
+) -> float:
+    """−ln of 32n·sinh(ε)·γ^{1/(λ−1)} + 16nτ/γ at the best γ in [16β, 1/5] (equation 4).
+
+    τ = δ^{1−1/k} for the k-th moment of the error (Lemma 2.2).
+    """
+    log_gamma, log_sinh = -math.inf, _log_sinh(epsilon)
+    log_tau = (1 - 1 / error_order) * math.log(delta) if delta else -math.inf
     if delta:
-        stationary = math.log((order - 1) / 2) + math.log(delta) / 2 - log_sinh
+        stationary = math.log((order - 1) / 2) + log_tau - log_sinh
         log_gamma = (1 - 1 / order) * stationary
     if bias:
         log_gamma = max(log_gamma, math.log(16) + math.log(bias))
     log_gamma = min(log_gamma, math.log(1 / 5))
     first = math.log(32 * n) + log_sinh + log_gamma / (order - 1)
     if not delta:
-        return first
-    second = math.log(16 * n) + math.log(delta) / 2 - log_gamma
-    return max(first, second) + math.log1p(math.exp(-abs(first - second)))
+        return -first
+    second = math.log(16 * n) + log_tau - log_gamma
+    return -max(first, second) - math.log1p(math.exp(-abs(first - second)))
 
 
 def _log_corollary(n: int, log_sinh: float, delta: float, bias: float, order: float) -> float:

@@ -539,7 +539,7 @@ def _closeness(plan: Plan, given: str) -> list[str]:
         if part.mechanism.statistics() and certificate is not None and certificate.ratio:
             about = certificate.metric.removeprefix("weighted root mean square error of ")
             named = f" ({', '.join(part.names)})" if len(plan.parts) > 1 else ""
-            told.append(f"{given}, {about}{named}: {certificate.closeness()}.")
+            told.append(f"{given}, {about}{named}: {certificate.closeness()}")
     return told
 
 

@@ -91,7 +91,7 @@ class Alternative(NamedTuple):
         }
 
 
-def class_of(domain: Reals, moment: Moment) -> dict[str, float]:
+def class_of(domain: Reals, moment: Moment) -> dict[str, Any]:
     """The class of distributions that is assumed of one column, as the bounds take it."""
     scale = float(moment.scales[0])
     # Without a magnitude any interval is in the class; a wider one would not raise the bound.

@@ -215,7 +215,7 @@ class Mechanism(UnderTerms, ABC):
         """The same in a set of statistics, where the part has this name: how good it is."""
         if self.certificate is None or self.certificate.ratio is None:
             return []
-        return [f"{name[:1].upper()}{name[1:]}: {self.certificate.closeness()}."]
+        return [f"{name[:1].upper()}{name[1:]}: {self.certificate.closeness()}"]
 
     @abstractmethod
     def figure(self, *chosen: Any) -> Figure:

@@ -43,7 +43,10 @@ class Certificate:
 
     @property
     def ratio(self) -> float | None:
-        """error / the largest bound, of whichever class and on every dataset or on some."""
+        """error / the largest bound, of whichever class and on every dataset or on some.
+
+        Where the error is itself a bound (`method`), so is this: the truth may be closer to 1.
+        """
         return self._ratio(self._proved())
 
     @property
@@ -112,16 +115,17 @@ class Certificate:
         """One sentence: how close to the best possible, and among whom."""
         if self._first() is None:
             return "No lower bound with a known constant applies."
-        over = " Both numbers are bounds; it may be closer." if self.method == "bound" else ""
-        return f"This is {self.closeness()}.{over}"
+        return f"This is {self.closeness()}"
 
     def closeness(self) -> str:
-        """How close to the best possible, in a few words; only where there is a ratio."""
+        """How close to the best possible, after "This is"; only where there is a ratio."""
         bound = self._first()
         assert bound is not None
         ratio = times(self.error / _value(bound))
         where = " on all datasets" if bound.datasets != "every" else ""
-        return f"{ratio} the least error that is possible for {_WHOM[bound.mechanisms]}{where}"
+        over = " Both numbers are bounds; it may be closer." if self.method == "bound" else ""
+        whom = _WHOM[bound.mechanisms]
+        return f"{ratio} the least error that is possible for {whom}{where}.{over}"
 
     def __repr__(self) -> str:
         return self.describe()
