@@ -93,6 +93,9 @@ class Source(ABC):
         quote what was read. `accumulator` may be called anywhere, any number of times.
         """
 
+    def keep(self) -> None:  # noqa: B027 (most have nothing to decode)
+        """Be ready for several passes: what is slow to decode is decoded once from now on."""
+
     def together(self) -> Source:
         """The same records, all with equal values in the last column added to one accumulator."""
         raise InvalidInput(

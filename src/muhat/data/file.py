@@ -26,6 +26,7 @@ class File(ABC):
     known_rows: int | None = None
     names_are_public = True
     bytes_a_thread = 1 << 27
+    is_text = False
 
     def __init__(self, path: Path) -> None:
         self.path = path

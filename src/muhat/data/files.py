@@ -27,6 +27,7 @@ from muhat.data.base import Partition, PartitionedSource, Source
 from muhat.data.csv_file import CSV
 from muhat.data.file import OPEN_FILES, File, Opening, shown, status_of, unless_unreadable
 from muhat.data.formats import FORMATS, KINDS
+from muhat.data.kept import Kept
 from muhat.data.selection import Coders, Columns, places, select
 from muhat.data.text_file import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput
@@ -86,6 +87,7 @@ class FilesSource(PartitionedSource):
     ) -> None:
         # A file without a name is there as long as what was given is.
         self._given = given
+        self._kept: Kept | None = None
         _refuse_repeated(files)
         first = files[0]
         selection = select(
@@ -136,9 +138,15 @@ class FilesSource(PartitionedSource):
     def partitions(self) -> Sequence[Partition]:
         """Row groups, record batches or byte ranges of every file."""
         pairs = zip(self._files, self._positions, strict=True)
-        return [
+        parts = [
             part for file, positions in pairs for part in file.partitions(positions, self._coders)
         ]
+        return parts if self._kept is None else self._kept.of(parts)
+
+    def keep(self) -> None:
+        """Text is decoded once; other files are read as fast as what would be kept of them."""
+        if self._kept is None and any(file.is_text for file in self._files):
+            self._kept = Kept()
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if any file is not what it was."""

@@ -145,6 +145,7 @@ class TextFile(File):
     """
 
     bytes_a_thread = 1 << 24
+    is_text = True
 
     def __init__(self, path: Path, compression: str | None, delimiter: bytes | None) -> None:
         super().__init__(path)

@@ -7,9 +7,7 @@ is gone with the process, however that ends.
 
 from __future__ import annotations
 
-import tempfile
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.data.scratch import Scratch, Span
 from muhat.data.unit_choice import Mixer, RowBlock
 from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
@@ -262,27 +261,13 @@ class RowsPart:
         self._written = {layout: disk.write(words, room) for layout, words in rows.items()}
 
 
-@dataclass(frozen=True)
-class _Span:
-    """A stretch of the file."""
-
-    start: int
-    size: int
+_Written = dict[RowLayout, list[Span]]
 
 
-_Written = dict[RowLayout, list[_Span]]
+class _Disk(Scratch):
+    """Rows on disk."""
 
-
-class _Disk:
-    """A temporary file without a name, shared by threads."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
-        weakref.finalize(self, self._file.close)
-        self._lock = threading.Lock()
-        self._end = 0
-
-    def write(self, words: Words, room: list[_Span] | None = None) -> list[_Span]:
+    def write(self, words: Words, room: list[Span] | None = None) -> list[Span]:
         """Put rows down, first where there is room, which is used up, and then at the end."""
         spans = []
         row = words.shape[1] * words.itemsize
@@ -291,28 +276,12 @@ class _Disk:
             fits = len(words) if place is None else place.size // row
             some, words = words[:fits], words[fits:]
             if len(some):
-                spans.append(self._put(some, place))
+                spans.append(self.put(some, place))
         return spans
 
-    def read(self, span: _Span, width: int) -> Words:
+    def read(self, span: Span, width: int) -> Words:
         """The rows of a stretch, of shape (rows, width)."""
-        words = np.empty(span.size // 8, np.uint64)
-        with self._lock:
-            self._file.seek(span.start)
-            read = self._file.readinto(words.view(np.uint8).data)
-        if read != span.size:
-            raise OSError("a temporary file is too short")
-        return words.reshape(-1, width)
-
-    def _put(self, words: Words, place: _Span | None) -> _Span:
-        with self._lock:
-            start = self._end if place is None else place.start
-            self._file.seek(start)
-            self._file.write(np.ascontiguousarray(words).data)
-            # What is still in the buffer would be in the way of reading elsewhere.
-            self._file.flush()
-            self._end = max(self._end, start + words.nbytes)
-        return _Span(start, words.nbytes)
+        return self.get(span, np.uint64).reshape(-1, width)
 
 
 def dealt(layout: RowLayout, words: Words, mixer: Mixer, bits: int) -> list[Words]:

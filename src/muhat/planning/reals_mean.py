@@ -138,6 +138,7 @@ class RealsMean(MeanInReals):
 
     def read(self, source: Source) -> VectorAnswer:
         """Learn where the records lie, in a few passes, and release their mean."""
+        source.keep()
         found = self.method.run(source)
         averaged = None if found.part is None else found.part.averaged
         return self.answer(source, found, averaged, transcript(found))

@@ -1,0 +1,51 @@
+"""A temporary file without a name: readable by this user alone, gone with the process."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the file, in bytes."""
+
+    start: int
+    size: int
+
+
+class Scratch:
+    """The file, shared by threads; it is gone however the process ends."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._lock = threading.Lock()
+        self._end = 0
+
+    def put(self, array: NDArray[Any], place: Span | None = None) -> Span:
+        """Write an array, at the end or where there is room for it."""
+        with self._lock:
+            start = self._end if place is None else place.start
+            self._file.seek(start)
+            self._file.write(np.ascontiguousarray(array).data)
+            # What is still in the buffer would be in the way of reading elsewhere.
+            self._file.flush()
+            self._end = max(self._end, start + array.nbytes)
+        return Span(start, array.nbytes)
+
+    def get(self, span: Span, dtype: np.dtype[Any] | type[np.generic]) -> NDArray[Any]:
+        """What was written there, as one row of numbers."""
+        found = np.empty(span.size, np.uint8)
+        with self._lock:
+            self._file.seek(span.start)
+            read = self._file.readinto(found.data)
+        if read != span.size:
+            raise OSError("a temporary file is too short")
+        return found.view(dtype)

@@ -1,0 +1,100 @@
+"""Text is decoded once for methods that read several times, and what is kept is what was read."""
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.data import kept, open_source
+from muhat.data.base import paced
+from muhat.data.csv_file import Parser
+from muhat.data.engine import Accumulator, exact_sums, read_once
+from muhat.data.scratch import Scratch
+from muhat.domains.lattice import BallLattice
+from muhat.errors import SourceFailed
+
+ROWS = 3000
+LATTICE = BallLattice.around([0.0, 0.0], 100.0)
+
+
+@pytest.fixture(params=[1 << 28, 30_000, 0], ids=["memory", "both", "disk"])
+def table(request, tmp_path, monkeypatch):
+    """Two columns with missing cells, a word and a ragged record, in several pieces."""
+    monkeypatch.setattr(kept, "MEMORY_BYTES", request.param)
+    monkeypatch.setattr("muhat.data.text_file.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("muhat.data.text_file.PARTITION_BYTES", 16_384)
+    values = np.random.default_rng(3).normal(5, 20, (ROWS, 2))
+    lines = [f"{a!r},{b!r}" for a, b in values.tolist()]
+    lines[7], lines[100], lines[2000] = ",1.5", "word,2", "1,2,3"
+    path = tmp_path / "table.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """How many pieces were decoded."""
+    counted = []
+    batch = Parser.batch
+
+    def counting(self, piece):
+        counted.append(piece.count)
+        return batch(self, piece)
+
+    monkeypatch.setattr(Parser, "batch", counting)
+    return counted
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_kept_is_what_was_read(table, decoded, threads):
+    plain = exact_sums(open_source(table), LATTICE)
+    decoded.clear()
+    source = open_source(table)
+    source.keep()
+    with paced(threads=threads):
+        for _ in range(4):
+            found = exact_sums(source, LATTICE)
+            assert (found.total, found.rows) == (plain.total, plain.rows)
+    assert sum(decoded) == ROWS
+
+
+def test_without_it_every_pass_decodes(table, decoded):
+    source = open_source(table)
+    for _ in range(2):
+        exact_sums(source, LATTICE)
+    assert sum(decoded) == 2 * ROWS
+
+
+def test_a_pass_that_was_broken_off_is_made_again(table, decoded):
+    source = open_source(table)
+    source.keep()
+
+    class Breaks(Accumulator):
+        def add(self, batch):
+            super().add(batch)
+            raise OSError
+
+    with pytest.raises(SourceFailed):
+        read_once(source, lambda: Breaks(LATTICE))
+    assert exact_sums(source, LATTICE).rows == ROWS
+
+
+def test_a_disk_that_fails_is_a_source_that_failed(table, monkeypatch):
+    monkeypatch.setattr(kept, "MEMORY_BYTES", 0)
+    source = open_source(table)
+    source.keep()
+    exact_sums(source, LATTICE)
+    monkeypatch.setattr(Scratch, "get", lambda *_: 1 / 0)
+    with pytest.raises(SourceFailed):
+        exact_sums(source, LATTICE)
+
+
+def test_a_mean_of_unknown_location_decodes_once(table, decoded):
+    release = mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
+    assert np.abs(release.value - 5).max() < 20
+    assert sum(decoded) == ROWS
+
+
+def test_other_sources_are_as_they_were():
+    source = open_source(np.zeros((3, 2)))
+    source.keep()
+    assert exact_sums(source, LATTICE).rows == 3
