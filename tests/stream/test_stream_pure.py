@@ -163,10 +163,10 @@ def test_laplace_noise_competes_where_there_is_a_delta():
     strict = mh.stream.plan_prefix_counter(20, mh.ApproxDP(epsilon=1.0, delta=1e-9))
     assert strict.mechanism.startswith("laplace")
     ((name, error),) = strict.alternatives
-    assert name.startswith("square-root")
+    assert name.startswith("optimal")
     assert error > strict.expected_error
     loose = mh.stream.plan_prefix_counter(20, mh.ApproxDP(epsilon=1.0, delta=0.01))
-    assert loose.mechanism.startswith("square-root")
+    assert loose.mechanism.startswith("optimal")
     few = mh.stream.plan_prefix_counter(
         20, mh.ApproxDP(epsilon=1.0, delta=1e-9), memory="few-buffers"
     )

@@ -62,7 +62,9 @@ def test_scalars_and_arrays_go_to_the_same_grid_points():
 def test_no_replaced_event_moves_the_strategy_farther_than_promised(contributions):
     """‖F·D⁻¹·(q − q′)‖² ≤ μ² in rationals, for all steps of a person and both ends."""
     size = 6
-    counter = counter_of(-7, 3, horizon=size, contributions=contributions)
+    counter = counter_of(
+        -7, 3, horizon=size, contributions=contributions, memory="few-buffers"
+    )  # whose noise is described as that of long streams
     noise, grid = counter._plan.noise, counter._plan.grids[0]
     root = [Fraction(math.comb(2 * k, k), 4**k) for k in range(size)]
     weights = [int(weight) for weight in noise.weights(0)]

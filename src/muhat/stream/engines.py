@@ -7,19 +7,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
 
 from muhat._arrays import Floats, Integers
 from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
+from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.running_laplace import LaplaceRunningNoise
+from muhat.mechanisms.queries.running_optimum import OptimalRunningNoise
 from muhat.mechanisms.queries.streaming import RunningNoise
+from muhat.workloads.factorize import LONGEST_SOLVED
 
 Noise = RunningNoise | LaplaceRunningNoise
 NOISES: dict[str, type[Noise]] = {
-    noise.mechanism: noise for noise in (RunningNoise, LaplaceRunningNoise)
+    noise.mechanism: noise for noise in (RunningNoise, OptimalRunningNoise, LaplaceRunningNoise)
 }
+MOST_WEIGHED = LONGEST_SOLVED
+"""Steps of streams whose events do not count the same in all sums after them."""
 
 
 class Engine(ABC):
@@ -105,6 +111,47 @@ class KeptNoise(Engine):
         return plan.standard_deviations
 
 
+class WeighedNoise(KeptNoise):
+    """The same for sums of events that count for a while, or less and less."""
+
+    def __init__(self, noise: Integers, sums: list[list[int]], weights: Weights) -> None:
+        super().__init__(noise, [])
+        self.terms = sums
+        self.shift = weights.shift
+        self.weights = [weight for weight in weights.whole(MOST_WEIGHED) if weight]
+
+    @classmethod
+    def start(cls, plan: Noise) -> WeighedNoise:
+        return cls(plan.draw(), [[] for _ in range(plan.dim)], plan.events)
+
+    @classmethod
+    def resume(cls, plan: Noise, pushed: int, state: Any, words: Integers) -> WeighedNoise:
+        terms = [[int(x) for x in column] for column in state]
+        engine = cls(words.reshape(plan.size - pushed, plan.dim), terms, plan.events)
+        if [len(column) for column in terms] != [min(pushed, len(engine.weights))] * plan.dim:
+            raise ValueError
+        return engine
+
+    def push(self, term: int) -> int:
+        return int(self.push_many([np.array([term])])[0][0])
+
+    def push_many(self, terms: list[Integers]) -> list[Integers]:
+        totals = []
+        for j, column in enumerate(terms):
+            kept, sums = self.terms[j], []
+            for place, term in enumerate(column.tolist(), self.place):
+                kept.insert(0, term)
+                del kept[len(self.weights) :]
+                total = sum(map(mul, self.weights, kept)) + int(self.noise[place, j])
+                sums.append((total + (1 << self.shift >> 1)) >> self.shift)
+            totals.append(np.array(sums, np.int64))
+        self.place += len(terms[0])
+        return totals
+
+    def saved(self) -> tuple[Any, Integers]:
+        return self.terms, self.noise[self.place :]
+
+
 class FewBuffers(Engine):
     """A few dozen integers; the noise of an answer is drawn when it is due."""
 
@@ -143,6 +190,11 @@ class FewBuffers(Engine):
     def deviations(plan: Noise) -> Floats:
         assert isinstance(plan, RunningNoise)
         return buffered_deviations(plan)
+
+
+def engine_of(noise: Noise, memory: str) -> type[Engine]:
+    """What carries noise out."""
+    return ENGINES[memory] if noise.events == Weights() else WeighedNoise
 
 
 ENGINES: dict[str, type[Engine]] = {engine.memory: engine for engine in (KeptNoise, FewBuffers)}

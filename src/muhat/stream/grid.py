@@ -86,14 +86,14 @@ class EventGrid:
             clipped = np.clip(scaled, float(self.lower), float(self.upper))
             return np.where(np.isfinite(values), clipped, float(self.center)).astype(np.int64)
 
-    def answer(self, total: int, pushed: int) -> float:
+    def answer(self, total: int, counted: float) -> float:
         """A sum of so many events, in the unit of the events."""
-        return math.ldexp(total, self.exponent) + (self.origin or 0.0) * pushed
+        return math.ldexp(total, self.exponent) + (self.origin or 0.0) * counted
 
-    def answers(self, totals: Integers, pushed: Integers) -> NDArray[np.float64]:
+    def answers(self, totals: Integers, counted: NDArray[Any]) -> NDArray[np.float64]:
         """The same of many sums at once."""
         found = np.ldexp(totals.astype(np.float64), self.exponent)
-        return found if self.origin is None else found + self.origin * pushed
+        return found if self.origin is None else found + self.origin * counted
 
     def to_list(self) -> list[int | float]:
         """The numbers, as JSON has them."""

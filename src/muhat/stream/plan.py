@@ -19,6 +19,7 @@ from muhat.domains import Box
 from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
+from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.running_laplace import (
     LAW,
     LONGEST,
@@ -26,6 +27,7 @@ from muhat.mechanisms.queries.running_laplace import (
     laplace_shares,
 )
 from muhat.mechanisms.queries.running_laplace import NOISE_BITS as LAPLACE_BITS
+from muhat.mechanisms.queries.running_optimum import WEIGHED_BITS, OptimalRunningNoise
 from muhat.mechanisms.queries.streaming import NOISE_BITS, RunningNoise, shares_of, unit_exponent
 from muhat.noise.error import moment_bound
 from muhat.noise.kinds import NoiseKind, Strength
@@ -34,15 +36,14 @@ from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.plan import Plan
 from muhat.planning.terms import COUNTED, Terms
-from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
+from muhat.privacy import Neighbors, Privacy, as_typed, gaussian_mu_squared
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines, significant
-from muhat.stream.engines import ENGINES, NOISES, Engine, KeptNoise, Noise
+from muhat.stream.engines import ENGINES, NOISES, Engine, KeptNoise, Noise, engine_of
 from muhat.stream.grid import EventGrid, bounds_of
-from muhat.workloads import prefix
 from muhat.workloads.cells import writable
+from muhat.workloads.factorize import LONGEST_SOLVED
 from muhat.workloads.toeplitz import LARGEST_SIZE
-from muhat.workloads.toeplitz_floor import prefix_floor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +106,13 @@ class RunningSums(Mechanism):
     @property
     def engine(self) -> type[Engine]:
         """What carries it out."""
-        return ENGINES[self.memory]
+        return engine_of(self.noise, self.memory)
+
+    def weight_after(self, pushed: Any) -> Any:
+        """How many events the sums after so many pushes count, each by its weight."""
+        if self.noise.events == Weights():
+            return pushed
+        return np.concatenate([[0.0], self.noise.events.shares(self.horizon)])[pushed]
 
     @property
     def name(self) -> str:
@@ -121,6 +128,8 @@ class RunningSums(Mechanism):
     def assumptions(self) -> tuple[str, ...]:
         """Whose events are hidden, and what is public."""
         events = "one event" if self.contributions == 1 else f"{self.contributions} events"
+        if self.noise.apart > 1 and self.contributions > 1:
+            events += f", no two less than {self.noise.apart} steps apart"
         steps = "the number of steps is public"
         if not self.terms.is_secret:
             steps = "every step has an event; their number is public"
@@ -174,7 +183,7 @@ class RunningSums(Mechanism):
     @property
     def title(self) -> str:
         """What is planned."""
-        return f"running sums of up to {self.horizon:,} events"
+        return self.noise.events.words(self.horizon)
 
     @property
     def relation(self) -> str:
@@ -210,9 +219,9 @@ class RunningSums(Mechanism):
         places = np.unique(np.geomspace(1, self.horizon, 400).astype(np.int64))
         axes.semilogx(places, self.deviations[places - 1].max(axis=1), color=NOISE, lw=1.5)
         axes.set_xlabel("pushes")
-        axes.set_ylabel("standard error of the running sum")
+        axes.set_ylabel("standard error of the sum")
         axes.set_ylim(bottom=0)
-        title = f"Running sums of {self.horizon:,} events, {self.privacy.describe()}"
+        title = f"{self.title[:1].upper()}{self.title[1:]}, {self.privacy.describe()}"
         figure.suptitle(title, color=INK, fontsize="medium")
         return figure
 
@@ -227,7 +236,7 @@ class RunningSums(Mechanism):
 
     def note(self, source: Engine) -> str:
         """How many events there may be."""
-        return f"running sums of up to {self.horizon} events"
+        return self.title
 
     def read(self, source: Engine) -> Engine:
         """Nothing yet."""
@@ -248,7 +257,10 @@ def plan_prefix_counter(
     lower: ArrayLike = 0,
     upper: ArrayLike = 1,
     *,
+    window: int | None = None,
+    decay: float | None = None,
     contributions: int = 1,
+    apart: int = 1,
     neighbors: Neighbors | str | None = None,
     memory: str = "full",
     p: float = 2.0,
@@ -258,9 +270,9 @@ def plan_prefix_counter(
     The arguments are those of `prefix_counter`.
 
     >>> import muhat as mh
-    >>> plan = mh.stream.plan_prefix_counter(horizon=1000, privacy=mh.ZCDP(rho=0.5))
-    >>> round(plan.errors()[-1][1], 3)
-    2.62
+    >>> plan = mh.stream.plan_prefix_counter(horizon=365, privacy=mh.ZCDP(rho=0.5))
+    >>> round(plan.expected_error, 2), round(plan.certificate.ratio, 3)
+    (50.34, 1.005)
     """
     relation = Neighbors.parse(neighbors or Neighbors.ADD_REMOVE)
     replaced = relation is Neighbors.SUBSTITUTE
@@ -268,7 +280,9 @@ def plan_prefix_counter(
     size = _check.count("horizon", horizon, most=LARGEST_SIZE)
     memory = _check.one_of("memory", memory, ENGINES)
     bounds, scalar = bounds_of(lower, upper)
-    asked = Asked(terms, size, bounds, scalar, _check.norm_order(p), memory)
+    apart = _check.count("apart", apart)
+    events = _weights(window, decay, size, memory)
+    asked = Asked(terms, size, bounds, scalar, _check.norm_order(p), memory, events, apart)
     found = [MAKERS[kind](asked) for kind in _kinds(asked)]
     if len(found) > 1:
         found.sort(key=lambda each: each.expected_error)
@@ -285,6 +299,8 @@ class Asked:
     scalar: bool
     p: float
     memory: str
+    events: Weights
+    apart: int
 
     def __post_init__(self) -> None:
         writable("the noise of all answers", self.size * len(self.bounds))
@@ -332,6 +348,8 @@ Grids = tuple[EventGrid, ...]
 def _kinds(asked: Asked) -> list[NoiseKind]:
     """The kinds of noise that compete: pure noise where it may err less, and can be drawn."""
     promise = asked.terms.privacy
+    if asked.events != Weights():
+        return [NoiseKind.NORMAL]
     if not promise.admits_normal:
         return [NoiseKind.PURE]
     normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
@@ -342,13 +360,17 @@ def _kinds(asked: Asked) -> list[NoiseKind]:
 
 
 def _normal(asked: Asked) -> RunningSums:
-    """Normal noise of the square-root factorisation."""
+    """Normal noise of the best factorisation; of the square root for long streams."""
     strength, several = gaussian_mu_squared(asked.terms.privacy), asked.terms.contributions
     shares = shares_of([float(reach) for reach in asked.reaches], asked.p)
-    grids = asked.grids(shares, strength, NOISE_BITS)
-    exponents, reaches = _units(grids)
-    noise = RunningNoise(asked.size, exponents, reaches, shares, strength, several)
-    return asked.answered(grids, noise)
+    events = asked.events
+    grids = asked.grids(shares, strength, NOISE_BITS if events.decay is None else WEIGHED_BITS)
+    given = asked.size, *_units(grids), shares, strength, several, asked.apart
+    longest = LONGEST_SOLVED if asked.p == 2 or events != Weights() else LONGEST_SOLVED // 2
+    if asked.memory == KeptNoise.memory and asked.size <= longest:
+        optimal = OptimalRunningNoise(*given, asked.p, events.window, events.decay)
+        return asked.answered(grids, optimal)
+    return asked.answered(grids, RunningNoise(*given))
 
 
 def _laplace(asked: Asked) -> RunningSums:
@@ -371,8 +393,29 @@ def _laplace(asked: Asked) -> RunningSums:
     grids = asked.grids([share**2 for share in shares], strength, LAPLACE_BITS)
     exponents, reaches = _units(grids)
     several = asked.terms.contributions
-    noise = LaplaceRunningNoise.fitted(asked.size, exponents, reaches, shares, strength, several)
+    noise = LaplaceRunningNoise.fitted(
+        asked.size, exponents, reaches, shares, strength, several, asked.apart
+    )
     return asked.answered(grids, noise)
+
+
+def _weights(window: int | None, decay: float | None, size: int, memory: str) -> Weights:
+    """What events count in the sums after them, checked."""
+    if window is None and decay is None:
+        return Weights()
+    if window is not None and decay is not None:
+        raise InvalidInput("sums have a window or decay; leave one of them out.")
+    if size > LONGEST_SOLVED or memory != KeptNoise.memory:
+        raise InvalidInput(
+            f"sums with a window or a decay are for up to {LONGEST_SOLVED:,} steps, with "
+            'memory="full".'
+        )
+    if decay is None:
+        return Weights(_check.count("window", window))
+    exact = as_typed(_check.real("decay", decay))
+    if not 0 < exact < 1:
+        raise InvalidInput("must lie between 0 and 1", parameter="decay", value=f"{decay:g}")
+    return Weights(None, exact)
 
 
 MAKERS = {NoiseKind.NORMAL: _normal, NoiseKind.PURE: _laplace}
@@ -396,12 +439,16 @@ def _certificate(sums: RunningSums) -> Certificate:
     power = None if math.isinf(p) else moment(p) * float(p_norm(spread, p))
     error, method = _root_mean_square(spread, p, moment)
     order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
-    floor = prefix_floor(sums.noise.size, p) * _body_floor(sums)
+    floor = sums.noise.floor(p) * _body_floor(sums)
     if sums.terms.is_secret:
         lower = bounds.sum_bounds(floor, privacy=sums.privacy, copies=0)
     else:
         lower = bounds.linear_queries(
-            prefix(sums.noise.size), sums.privacy, p, neighbors=sums.neighbors, floor=floor
+            sums.noise.events.workload(sums.horizon),
+            sums.privacy,
+            p,
+            neighbors=sums.neighbors,
+            floor=floor,
         )
     metric = f"root mean square {order} error of all running sums"
     return Certificate(metric, p, error, method, lower, power)

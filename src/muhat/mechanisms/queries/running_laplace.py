@@ -30,6 +30,7 @@ from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat._integers import whole_root_down
 from muhat._plain import Key, Plain
+from muhat.mechanisms.queries.event_weights import Weights
 from muhat.noise import FRACTION_BITS
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laplace import Laplace
@@ -42,6 +43,7 @@ from muhat.workloads.cells_and_sums import (
     strategy_for,
 )
 from muhat.workloads.prefix import Prefix
+from muhat.workloads.toeplitz_floor import prefix_floor
 
 LONGEST = 1 << 16
 """Longer streams would have too many sums, and too large ones, to draw at the start."""
@@ -66,6 +68,7 @@ class LaplaceRunningNoise(
         "sums",
         "strength_squared",
         "contributions",
+        "apart",
     ),
 ):
     """The noise of n running sums of d coordinates, all of them ε-private together.
@@ -84,6 +87,7 @@ class LaplaceRunningNoise(
     sums: tuple[tuple[int, ...], ...]
     strength_squared: Fraction
     contributions: int
+    apart: int = 1
 
     def __post_init__(self) -> None:
         _check.count("size", self.size, most=LONGEST)
@@ -103,6 +107,15 @@ class LaplaceRunningNoise(
     def dim(self) -> int:
         """The number of coordinates."""
         return len(self.exponents)
+
+    @property
+    def events(self) -> Weights:
+        """What events count in the sums after them."""
+        return Weights()
+
+    def floor(self, p: float) -> float:
+        """What ‖√variances‖_p cannot be below, with unit sensitivity."""
+        return prefix_floor(self.size, p)
 
     def made_for(self, promise: Privacy) -> bool:
         """Whether it is as strong as the promise allows."""
@@ -143,6 +156,7 @@ class LaplaceRunningNoise(
         shares: Sequence[Fraction],
         strength_squared: Fraction,
         contributions: int,
+        apart: int = 1,
     ) -> LaplaceRunningNoise:
         """As large a strategy as the promise allows; coordinates have shares ω of ε, Σω ≤ 1."""
         levels = tuple(
@@ -152,7 +166,7 @@ class LaplaceRunningNoise(
             for reach, share in zip(reaches, shares, strict=True)
         )
         given = tuple(exponents), tuple(reaches), levels
-        return cls(size, *given, best_sums(size), strength_squared, contributions)
+        return cls(size, *given, best_sums(size), strength_squared, contributions, apart)
 
 
 @lru_cache(maxsize=32)

@@ -29,12 +29,14 @@ from muhat._arrays import Floats, Integers
 from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.arithmetic.certified_rounding import rounded_noise
+from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.kinds import NoiseKind
 from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
-from muhat.workloads.toeplitz import LARGEST_SIZE, answer_deviations, column_lengths
+from muhat.workloads.toeplitz import LARGEST_SIZE, answer_deviations, column_lengths, square_root
+from muhat.workloads.toeplitz_floor import prefix_floor
 
 NOISE_BITS = 36
 """The noise on one term is between 2^36 and 2^37 units: n terms are rounded by n·2^−37 of it."""
@@ -56,12 +58,14 @@ class RunningNoise(
         "shares",
         "strength_squared",
         "contributions",
+        "apart",
     ),
 ):
     """The noise of n running sums of d coordinates.
 
     `exponents` are those of the units h_j = 2^e_j, `reaches` the most that a term can be in
-    units, `shares` the squares ω_j² of the parts of the promise that the coordinates get.
+    units, `shares` the squares ω_j² of the parts of the promise that the coordinates get. The
+    events of a person are at least `apart` steps apart.
     """
 
     mechanism: ClassVar[str] = "square-root-prefix"
@@ -73,10 +77,12 @@ class RunningNoise(
     shares: tuple[Fraction, ...]
     strength_squared: Fraction
     contributions: int
+    apart: int = 1
 
     def __post_init__(self) -> None:
         _check.count("size", self.size, most=LARGEST_SIZE)
         _check.count("contributions", self.contributions)
+        _check.count("apart", self.apart)
         if sum(self.shares) > 1:
             raise AssertionError("the coordinates share more than the whole promise")
 
@@ -85,9 +91,31 @@ class RunningNoise(
         """The number of coordinates."""
         return len(self.exponents)
 
+    @property
+    def events(self) -> Weights:
+        """What events count in the sums after them."""
+        return Weights()
+
+    def floor(self, p: float) -> float:
+        """What ‖√variances‖_p cannot be below, with unit sensitivity."""
+        return prefix_floor(self.size, p)
+
     def made_for(self, promise: Privacy) -> bool:
         """Whether it is as strong as the promise allows."""
         return promise.admits_normal and self.strength_squared == gaussian_mu_squared(promise)
+
+    @cached_property
+    def together(self) -> float | None:
+        """‖F_0 + F_b + … + F_(k−1)b‖, rounded up: how far k events move F·q at most.
+
+        None where c times the longest column of F·D⁻¹, each of its own length, is less.
+        """
+        if min(self.contributions, self.apart) == 1:
+            return None
+        moved = moved_together(self.size, self.contributions, self.apart)
+        lengths = column_lengths(self.size)[::-1]
+        apiece = self.contributions * float(np.linalg.norm(answer_deviations(self.size)))
+        return moved if moved * float(np.linalg.norm(lengths)) < apiece else None
 
     def factor(self, coordinate: int) -> float:
         """c·Q/(μ·ω), rounded up: the noise on one term alone, in units."""
@@ -98,10 +126,17 @@ class RunningNoise(
     def weights(self, coordinate: int) -> Integers:
         """The integers D of one coordinate, of shape (n,)."""
         scale = self.factor(coordinate) * (1 + 2.0**-50)
+        if self.together is not None:
+            scale *= self.together / self.contributions * (1 + 2.0**-50)
+            return np.full(self.size, math.ceil(scale), np.int64)
         return np.ceil(scale * column_lengths(self.size)).astype(np.int64)
 
     def draw(self, source: Words = system_words) -> Integers:
         """The noise on every sum in units, exactly rounded, of shape (n, d)."""
+        return self.rounded(source)
+
+    def rounded(self, source: Words) -> Integers:
+        """The same, of one factorisation or another."""
         return rounded_noise([self.weights(j) for j in range(self.dim)], source)
 
     @cached_property
@@ -110,7 +145,25 @@ class RunningNoise(
         scales = [math.ldexp(self.factor(j), e) for j, e in enumerate(self.exponents)]
         # A weight is rounded up by at most one unit in 2^10.
         spread = 1 + max(1 / self.factor(j) for j in range(self.dim))
-        return np.multiply.outer(answer_deviations(self.size), np.array(scales) * spread)
+        rows = answer_deviations(self.size)
+        if self.together is not None:
+            rows = column_lengths(self.size)[::-1] * (self.together / self.contributions)
+        return np.multiply.outer(rows, np.array(scales) * spread)
+
+
+def moved_together(size: int, contributions: int, apart: int) -> float:
+    """‖F_0 + F_b + …‖ for up to k columns of F, b apart; rounded up as lengths of columns are."""
+    moved, part = np.zeros(size), square_root(size)
+    # f(t) + f(t − b) + … of 1, 2, 4, … terms; nothing is subtracted.
+    taken, count = 0, 1
+    while taken < contributions and taken * apart < size:
+        if contributions & count:
+            moved[taken * apart :] += part[: size - taken * apart]
+            taken += count
+        longer = part.copy()
+        longer[min(count * apart, size) :] += part[: max(size - count * apart, 0)]
+        part, count = longer, 2 * count
+    return float(np.linalg.norm(moved)) * (1 + (8 * size + 64) * 2.0**-53)
 
 
 def shares_of(reaches: Sequence[float], p: float) -> tuple[Fraction, ...]:
