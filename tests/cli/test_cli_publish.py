@@ -148,6 +148,19 @@ def test_counts_of_groups_and_of_people(people: Path) -> None:
     assert sum(json.loads(result.stdout)["value"]) == pytest.approx(300, abs=5)
 
 
+@pytest.mark.parametrize("command", ["count", "mean", "sum", "variance"])
+def test_statistics_of_people_in_the_place_of_rows(command: str, people: Path) -> None:
+    bounds = [] if command == "count" else ["--bounds", "pay=0:100"]
+    base = [command, people, *bounds, "--per", "unit", "--rho", "50", "--secret-n", "--json"]
+    assert "--per unit needs --unit COLUMN" in run(*base).output
+    result = run(*base, "--unit", "person", "--max-rows", "3")
+    assert result.exit_code == 0, result.output
+    fields = json.loads(result.stdout)
+    assert "per unit" in fields["name"]
+    if command == "count":
+        assert fields["value"][0] == pytest.approx(300, abs=5)
+
+
 def test_what_does_not_go_with_groups_is_refused(people: Path) -> None:
     base: list[Any] = ["mean", people, "--bounds", "pay=0:100", "--rho", "1", "--by", "sex"]
     assert "--categories sex=A,B" in run(*base).output

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -61,6 +61,7 @@ def mean(
     bins: tuple[str, ...],
     unit: str | None,
     max_rows: int | str | None,
+    per: Literal["unit"] | None,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -73,7 +74,7 @@ def mean(
     from muhat.planning.shortcuts import mean as release_mean
     from muhat.planning.terms import COUNTED
 
-    if by is not None or any((categories, bins, unit, max_rows)):
+    if by is not None or any((categories, bins, unit, max_rows, per)):
         from muhat.cli.statistics import release_set
 
         release_set(
@@ -89,6 +90,7 @@ def mean(
             bins=bins,
             unit=unit,
             max_rows=max_rows,
+            per=per,
         )
         return
     if dry_run:

@@ -249,6 +249,11 @@ def group_options(command: Command) -> Command:
     for option in (
         click.option("--dry-run", is_flag=True, help="Show the plan; read no data, spend nothing."),
         click.option(
+            "--per",
+            type=click.Choice(["unit"]),
+            help="unit: of people in the place of rows; those of a person are one record first.",
+        ),
+        click.option(
             "--max-rows",
             callback=_rows,
             metavar="K",

@@ -110,6 +110,7 @@ def release_set(
     secret_n: bool,
     missing: str | None,
     by: str | None,
+    per: Literal["unit"] | None,
     columns: str | None = None,
     bounds: tuple[str, ...] = (),
     **facts: Any,
@@ -119,6 +120,8 @@ def release_set(
     from muhat.planning.terms import COUNTED, number_for
 
     check_rows(n, secret_n)
+    if per is not None and facts["unit"] is None:
+        raise InvalidInput("--per unit needs --unit COLUMN, which says whose row it is.")
     given = None if secret_n else COUNTED if n is None else n
     named = bounds_from(bounds)
     names = column_names(columns) or list(named)
@@ -128,7 +131,7 @@ def release_set(
     groups = column_names(by, "--by") or []
     schema = _schema({name: named[name] for name in names}, groups, missing, **facts)
     planned = plan(
-        _asked(kind, names, groups),
+        _asked(kind, names, groups, per),
         schema=schema,
         privacy=from_flags(promise),
         n=number_for(given, None, ledger),
@@ -142,12 +145,14 @@ def release_set(
     remind_of_ledger(ledger)
 
 
-def _asked(kind: str, columns: list[str], by: list[str]) -> list[Asked]:
+def _asked(
+    kind: str, columns: list[str], by: list[str], per: Literal["unit"] | None
+) -> list[Asked]:
     from muhat.statistics import asked
 
     if kind == "Count":
-        return [asked.Count(by=by)]
-    return [getattr(asked, kind)(column, by=by) for column in columns]
+        return [asked.Count(by=by, per=per)]
+    return [getattr(asked, kind)(column, by=by, per=per) for column in columns]
 
 
 def public_groups(

@@ -42,7 +42,8 @@ class BallMap:
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise InvalidInput(f"domain must be a Domain; got {type(self.domain).__name__}.")
+            kind = type(self.domain).__name__
+            raise InvalidInput("must be a Domain", parameter="domain", value=kind)
         dim = self.domain.dim
         object.__setattr__(self, "center", vector("center", self.center, dim=dim))
         if np.ndim(self.axes) == 1:
