@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muhat.bounds.ball import BallBounds, any_mean, ball
+from muhat.bounds.families import ExponentialFamily, exponential_family
 from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
@@ -26,12 +27,14 @@ __all__ = [
     "ADD_REMOVE",
     "SUBSTITUTION",
     "BallBounds",
+    "ExponentialFamily",
     "LowerBound",
     "MinimumWidth",
     "Trilemma",
     "any_mean",
     "ball",
     "contact_pairs",
+    "exponential_family",
     "in_neighbor",
     "interior_point",
     "linear_queries",
