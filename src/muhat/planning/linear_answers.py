@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -144,6 +144,12 @@ class LinearAnswers(Mechanism):
     def expected_error_method(self) -> str:
         """How `expected_error` was found: exact, quadrature, monte carlo or a bound."""
         return self._error[1]
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, float], ...]:
+        """The other mechanisms, with errors by the measure that they were compared by."""
+        _, *errors = comparable_errors([self, *self.rivals])
+        return tuple((rival.name, error) for rival, error in zip(self.rivals, errors, strict=True))
 
     @property
     def standard_error(self) -> Floats:
@@ -328,3 +334,11 @@ class LinearAnswers(Mechanism):
             **self.basis(),
         )
         return (answer,)
+
+
+def comparable_errors(found: Sequence[Mechanism]) -> list[float]:
+    """The errors of mechanisms by one measure: by bounds, if no more is known of one of them."""
+    linear = [each for each in found if isinstance(each, LinearAnswers)]
+    if any(each.expected_error_method == "bound" for each in linear):
+        return [each.noise.bound(each.p) for each in linear]
+    return [each.expected_error for each in linear]

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from muhat._words import SUBSTITUTE, Parameter
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.mechanisms.queries.linear_recipe import LinearRecipe, needs_normal_noise
+from muhat.mechanisms.queries.linear_recipe import LinearRecipe, methods, needs_normal_noise
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.law import IndependentFamily
 from muhat.noise.laws import independent_law
-from muhat.planning.linear_answers import LinearAnswers
+from muhat.planning.linear_answers import LinearAnswers, comparable_errors
 from muhat.planning.plan import Plan
 from muhat.planning.terms import COUNTED, Terms, kinds_of_noise
 from muhat.privacy import Neighbors, Privacy
@@ -102,8 +102,9 @@ def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
         )
         for recipe in _recipes(asked, terms, absent)
     ]
-    best, *others = _ranked(found)
-    return replace(best, rivals=tuple(others))
+    errors = comparable_errors(found)
+    best, *others = sorted(range(len(found)), key=errors.__getitem__)
+    return replace(found[best], rivals=tuple(found[place] for place in others))
 
 
 def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
@@ -111,20 +112,14 @@ def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
     return _factorized(asked.workload, asked.p, terms.neighbors, asked.tol).floor
 
 
-def _ranked(found: list[LinearAnswers]) -> list[LinearAnswers]:
-    """By their errors; by bounds for all, if only a bound is known for any of them."""
-    if any(each.expected_error_method == "bound" for each in found):
-        return sorted(found, key=lambda each: each.noise.bound(each.p))
-    return sorted(found, key=lambda each: each.expected_error)
-
-
 def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRecipe]:
     """Every law on every strategy; of cells that are answers by themselves stairs too."""
     candidates = _candidates(asked, terms, absent)
     protection = terms.protection
     found = [
-        LinearRecipe.of(factorization, law, protection, absent=absent)
+        LinearRecipe.of(factorization, law, protection, absent=absent, method=method)
         for law, factorization in candidates
+        for method in methods(factorization, law)
     ]
     cells = [
         LinearRecipe.on_cells(factorization, protection)

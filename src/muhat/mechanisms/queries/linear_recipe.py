@@ -19,9 +19,11 @@ from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.mechanisms.queries.residual_fit import fit_residuals
+from muhat.mechanisms.queries.residual_query import ResidualQuery
 from muhat.mechanisms.queries.strategy_factor import IdentityFactor
 from muhat.mechanisms.queries.strategy_query import Margins, StrategyQuery, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
+from muhat.mechanisms.queries.table_marginals import TableMarginals
 from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
 from muhat.noise.least_stairs import least_stairs
@@ -75,10 +77,12 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         protection: Protection,
         *,
         absent: bool = False,
+        method: str | None = None,
     ) -> LinearRecipe:
         """The integer version of a factorisation, as large as the promise allows.
 
-        Where records may be `absent` the factorisation is for adding and removing them.
+        Where records may be `absent` the factorisation is for adding and removing them. `method`
+        is one of the `methods` of marginals.
         """
         strength_squared = protection.strength_squared(law.kind)
         if strength_squared > WEAKEST**2:
@@ -90,6 +94,7 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
             "strength_squared": strength_squared,
             "neighbors": factorization.neighbors,
             "contributions": protection.contributions,
+            **({} if method is None else {"method": method}),
         }
         query = _query(factorization, law, arguments)
         moved = _moved(query, law, protection, absent) ** 2 / law.unit**2
@@ -176,6 +181,13 @@ def _rows(decoder: LinearMap | Floats) -> Iterator[Floats]:
         one = np.zeros((rows, len(chosen)))
         one[chosen, np.arange(len(chosen))] = 1
         yield decoder.transposed(one).T
+
+
+def methods(factorization: Factorization, law: Law) -> tuple[str | None, ...]:
+    """The ways to noisy marginals that a law allows; where p = 2 the scales tell the better one."""
+    several = isinstance(factorization, MarginalFactorization) and law.sensitivity_norm == 1
+    ways = (ResidualQuery.method, TableMarginals.method)
+    return ways if several and factorization.p > 2 else (None,)
 
 
 def needs_normal_noise(factorization: Factorization) -> bool:

@@ -36,12 +36,14 @@ def fit_residuals(
     strength_squared: Fraction,
     neighbors: Neighbors,
     contributions: int,
+    method: str | None = None,
 ) -> ResidualQuery | TableMarginals:
     """The query whose sensitivity, in units of the noise, is at most √strength_squared.
 
     For noise measured in the ℓ₂ norm the parts have the weights of the factorisation. In the ℓ₁
     norm they have weights of their own, and noise on the tables themselves often has the smaller
-    error: the better of the two, in the ℓ_p norm of the factorisation, is returned.
+    error: that of the `method` is returned, or, if it is None or too coarse, the one of the smaller
+    ℓ_p norm of scales.
     """
     if factorization.neighbors is not neighbors:
         raise InvalidInput(
@@ -50,7 +52,7 @@ def fit_residuals(
         )
     for shrink in SHRINKING:
         room = math.sqrt(strength_squared) * law.unit / contributions * (1 - shrink)
-        query = _best(factorization, law, room)
+        query = _best(factorization, law, room, method)
         moved = query.sensitivity(law.sensitivity_norm, neighbors, contributions)
         if law.keeps(Strength(law.kind, strength_squared), moved):
             return query
@@ -58,7 +60,7 @@ def fit_residuals(
 
 
 def _best(
-    factorization: MarginalFactorization, law: ScaleFamily, room: float
+    factorization: MarginalFactorization, law: ScaleFamily, room: float, method: str | None
 ) -> ResidualQuery | TableMarginals:
     """The query of the least error whose integers move by no more than the room."""
     sides = 2 if factorization.neighbors is Neighbors.SUBSTITUTE else 1
@@ -76,6 +78,7 @@ def _best(
     if law.sensitivity_norm == 1:
         queries.append(_tables(factorization, room / sides))
     possible = [query for query in queries if query is not None]
+    possible = [query for query in possible if query.method == method] or possible
     if not possible:
         raise InvalidInput(
             "the promise is too strong for exact arithmetic: the noise on a cell would be more "

@@ -60,6 +60,8 @@ class ResidualQuery(LinearQuery, exact=True):
     multipliers: tuple[int, ...]
     blockwise: bool = False
 
+    method = "residuals"
+
     def __post_init__(self) -> None:
         needed = set(closure(self.cells, self.tables)) - {()}
         if set(self.subsets) - {()} != needed or len(set(self.subsets)) != len(self.subsets):

@@ -32,6 +32,9 @@ from muhat.workloads.factorization import Factorization
 from muhat.workloads.residual_basis import Axes
 from muhat.workloads.residual_tables import TableFamily, rows_of
 
+MOST_SIMULATED = 512
+"""So many answers have a matrix from the noise to them."""
+
 
 @dataclass(frozen=True, eq=False)
 class TableMarginals(LinearQuery, exact=True):
@@ -129,8 +132,33 @@ class TableMarginals(LinearQuery, exact=True):
         writable("the answers", sum(rows))
         return np.repeat(self.table_scales, rows)
 
-    def decoded_by(self, factorization: Factorization) -> None:
-        """None: a matrix of all answers would be large, and what it says is known without it."""
+    def decoded_by(self, factorization: Factorization) -> Floats | None:
+        """The matrix of few answers, whose norm beyond p = 2 is simulated; None for many.
+
+        A matrix of many would be large, and what it says of single answers is known without it.
+        """
+        if factorization.p == 2 or self.rows > MOST_SIMULATED:
+            return None
+        sizes = rows_of(self.cells, self.tables)
+        starts = np.cumsum([0, *sizes])
+        scales = np.repeat([2.0**FRACTION_BITS / m for m in self.multipliers], sizes)
+        known = 0.0 if self.public_total else None
+        found = np.empty((self.rows, self.rows))
+        for place, scale in enumerate(scales):
+            told = np.zeros(self.rows)
+            told[place] = scale
+            tables = [
+                told[start : start + size].reshape(shape)
+                for start, size, shape in zip(starts, sizes, self._family.shapes, strict=False)
+            ]
+            agreed = self._family.agreeing(iter(tables), self._precisions, known)
+            weighed = zip(self.table_weights, agreed, strict=True)
+            found[:, place] = np.concatenate([weight * table.ravel() for weight, table in weighed])
+        return found
+
+    def unit(self, factorization: Factorization) -> float:
+        """1: the matrix knows the scale."""
+        return 1.0
 
     def laplace_sums(self) -> LaplaceSums:
         """The noise on every answer as a sum of Laplace variables; alike for a table's cells.
