@@ -136,7 +136,8 @@ class Weighted(
                     "must be another column than the one it weights", parameter="weight_column"
                 )
             if per is not None:
-                raise InvalidInput("weight_column is for rows; leave out ", Parameter("per"), ".")
+                rows = given("per", "unit")
+                raise InvalidInput("weight_column is for rows; leave out ", rows, ".")
             columns = (column, weight_column)
         self._ask(columns, by, weight, target, n_group, name, **own, weight_column=weight_column)
 
