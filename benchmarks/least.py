@@ -24,6 +24,7 @@ from benchmarks.least_known import (
     of_boxes,
     of_categories,
     of_cells,
+    of_diamonds,
     of_gaps,
     of_prefixes,
 )
@@ -52,7 +53,8 @@ n (records are replaced), counts and tables of counts with n secret (records are
 `gaps` are means of {many} records of which values may be missing, at the worst mean.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
-(Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar), the
+(Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
+the ℓ₁ ball, `diamond`, it is Laplace noise), the
 tree of partial sums and, as measured, HDMM's strategies; for categories without a curator (parts of
 m of them, each of n devices telling about its own) randomised response, subset selection (Wang et
 al., Ye and Barg) and unary encoding (Wang et al.), where muhat is compared for pure and approximate
@@ -93,8 +95,10 @@ class Task:
         if kind == "gaps":
             box = mh.Box([-1.0] * d, [1.0] * d)
             return mh.plan_mean(domain=box, n=MANY, privacy=privacy, missing="drop")
-        domain = mh.Ball(1, d) if kind == "ball" else mh.Box([-1.0] * d, [1.0] * d)
-        missing = None if kind == "ball" else "none"
+        if kind == "box":
+            domain, missing = mh.Box([-1.0] * d, [1.0] * d), "none"
+        else:
+            domain, missing = (mh.Ball(1, d) if kind == "ball" else mh.LpBall(p=1, dim=d)), None
         return mh.plan_mean(domain=domain, n=N, privacy=privacy, missing=missing, population=False)
 
 
@@ -109,6 +113,8 @@ def tasks() -> Iterator[Task]:
         yield Task(f"gaps {d}", of_gaps(d, MANY))
     for d in (2, 4, 16, 64):
         yield Task(f"ball {d}", of_balls(d, N))
+    for d in (2, 4, 16, 64):
+        yield Task(f"diamond {d}", of_diamonds(d, N))
     for size in (64, 256, 1024):
         yield Task(f"prefix {size}", of_prefixes(size))
     for size in (2, 5, 20):

@@ -108,6 +108,16 @@ def unary(promise: Privacy, m: int) -> float:
     return math.sqrt(0.25 + (m - 1) * other * (1 - other)) / (0.5 - other)
 
 
+def of_diamonds(d: int, n: int) -> tuple[Known, ...]:
+    """The mean of vectors in the unit ball of the ℓ₁ norm, of n records: each moves it by 2/n."""
+    moved, norm = 2 / n, math.sqrt(d * (d + 1))
+    return (
+        Known("K-norm, Laplace", lambda promise: moved * math.sqrt(d) * laplace(promise)),
+        Known("K-norm of a ball", lambda promise: moved * norm / pure_epsilon(promise)),
+        Known("normal", lambda promise: moved * math.sqrt(d) * normal(promise)),
+    )
+
+
 def of_prefixes(cells: int) -> tuple[Known, ...]:
     """All running totals of a table of counts."""
     root = math.sqrt(math.fsum(_root_series(cells)))

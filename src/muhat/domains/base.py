@@ -87,7 +87,7 @@ class Domain(Plain, ABC, tag="domain", exact=True):
 
     @property
     def most_nonzero(self) -> int:
-        """How many coordinates of an extreme point are not 0, at most."""
+        """How many coordinates of an extreme point are not 0, or not the centre's, at most."""
         return self.dim
 
     @property
@@ -273,9 +273,17 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         """The set that is hidden where sums are measured from 0: of a box the one around K ∪ −K."""
         return self
 
-    def laplace_scales(self, p: float, weights: Vector) -> Vector | None:
-        """Scales of independent noise on the coordinates, up to a factor; None if not for that."""
-        return None
+    @property
+    def has_l1(self) -> bool:
+        """Whether K has integers that one record moves by a known ℓ₁ norm: `l1_block`."""
+        return False
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        """The same records as those of a block of K, for independent Laplace noise."""
+        raise InvalidInput(
+            "laplace is for an ℓ₁ ball, a Box, a Simplex, Choices and products of these; use "
+            "'plain-laplace' for a Ball."
+        )
 
     def _set(self, **fields: Any) -> None:
         """Set fields of a frozen domain while it is made; arrays become read-only."""

@@ -111,8 +111,15 @@ class Box(Domain, keys=("bounds",)):
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
         return Box(-reach, reach)
 
+    @property
+    def has_l1(self) -> bool:
+        return True
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        return replace(block, axes=self.laplace_scales(p, weights))
+
     def laplace_scales(self, p: float, weights: Vector) -> Vector:
-        # b_j ∝ w_j^{1/(p+1)} in the weighted sides w.
+        """b_j ∝ w_j^{1/(p+1)} in the weighted sides w: the best of independent Laplace noise."""
         sides = weights * self.half_widths
         power = 0.0 if np.isinf(p) else 1 / (p + 1)
         return np.asarray((sides / sides.max()) ** power / weights)

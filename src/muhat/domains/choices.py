@@ -193,8 +193,13 @@ class Choices(Domain):
         lattice = ChoicesLattice(self.dim, self.most)
         return Block(lattice, np.ones(1), np.zeros(self.dim), from_zero=True)
 
-    def laplace_scales(self, p: float, weights: Vector) -> Vector:
-        return np.ones(self.dim)  # Σ_j |s_j| ≤ min(2k, d), whichever things are picked
+    @property
+    def has_l1(self) -> bool:
+        return True
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        # Σ_j |s_j| ≤ min(2k, d), whichever things are picked.
+        return self.block_from_zero(p, weights)
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         return (ChoicesLattice(self.dim, self.most, offset=offset),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muhat.domains.ball_lattice import BallLattice, SquaredBallLattice
 from muhat.domains.box_lattice import BoxLattice, ColumnsLattice
+from muhat.domains.diamond_lattice import DiamondLattice
 from muhat.domains.gauges import (
     BlockGauge,
     EllipsoidGauge,
@@ -25,6 +26,7 @@ __all__ = [
     "BoxLattice",
     "Clip",
     "ColumnsLattice",
+    "DiamondLattice",
     "EllipsoidGauge",
     "Gauge",
     "GaugeClip",

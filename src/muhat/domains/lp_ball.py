@@ -13,6 +13,8 @@ from muhat import _check
 from muhat._arrays import LARGEST_ARRAY, signs, vector
 from muhat._plain import Key
 from muhat.domains.base import Domain
+from muhat.domains.blocks import Block
+from muhat.domains.diamond_lattice import DiamondLattice
 from muhat.domains.gauges import Gauge, LpGauge
 from muhat.domains.norms import ball_order, dual_order, log_ball_volume, p_norm, touching
 from muhat.domains.vectors import (
@@ -71,6 +73,10 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
             half_widths=half_widths,
         )
 
+    @property
+    def most_nonzero(self) -> int:
+        return 1 if self.p == 1 else self.dim
+
     def gauge(self, points: ArrayLike) -> Vector:
         """‖(x − c)/s‖_p / r for each point: at most 1 inside."""
         return p_norm(offsets(points, self.center) / self.half_widths, self.p)
@@ -113,6 +119,17 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
     def log_half_volume(self) -> float:
         sides = float(np.sum(np.log(self.half_widths) - 1e-14))
         return log_ball_volume(self.dim, self.p) + sides
+
+    @property
+    def has_l1(self) -> bool:
+        return self.p == 1
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        if not self.has_l1:
+            return super().l1_block(block, p, weights)
+        # One record may move any coordinate all the way: none gains if another has less noise.
+        lattice = DiamondLattice(tuple(self.center.tolist()), tuple(self.half_widths.tolist()))
+        return Block(lattice, np.ones(1), self.center, self.half_widths)
 
     def exact_gauge(self) -> Gauge:
         return LpGauge(self.p, tuple(self.half_widths.tolist()))

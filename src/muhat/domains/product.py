@@ -55,6 +55,14 @@ class Product(Domain):
         return math.fsum(known) if len(known) == len(parts) else None
 
     @property
+    def most_nonzero(self) -> int:
+        return sum(part.most_nonzero for part in self.parts)
+
+    @property
+    def has_l1(self) -> bool:
+        return all(part.has_l1 for part in self.parts)
+
+    @property
     def lifts(self) -> bool:
         return any(part.lifts for part in self.parts)
 

@@ -157,8 +157,12 @@ class Simplex(Domain):
         lattice = SimplexLattice(self.dim, self.origin)
         return Block(lattice, np.ones(self.dim), np.zeros(self.dim), from_zero=True)
 
-    def laplace_scales(self, p: float, weights: Vector) -> Vector:
-        return np.ones(self.dim)  # Σ_j |s_j| ≤ 2 for one record replaced by another
+    @property
+    def has_l1(self) -> bool:
+        return True
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        return self.block_from_zero(p, weights)  # Σ_j |s_j| ≤ 2 for one record replaced by another
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         return (SimplexLattice(self.dim, self.origin, offset),)

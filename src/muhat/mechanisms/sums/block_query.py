@@ -2,7 +2,8 @@
 
 One record moves the parts by at most Δ_1, Δ_2, … at a time, so all of them by at most
 √(Δ_1² + Δ_2² + …) in the Euclidean norm. With Δ_i² ≤ s_i·μ² and Σ s_i ≤ 1 the whole keeps the
-promise μ. For a product of domains that is what the smallest ellipsoid around it does too:
+promise μ; in the ℓ₁ norm all of them by Δ_1 + Δ_2 + …, and with Δ_i ≤ s_i·ε and Σ s_i ≤ 1 it keeps
+ε. For a product of domains that is what the smallest ellipsoid around it does too:
 each part has the noise of its own, 1/s_i as much of it (docs/proofs/ellipsoids.md).
 """
 
@@ -51,8 +52,8 @@ class BlockQuery(SumQuery):
 
     @property
     def from_zero(self) -> bool:
-        """Whether the sums are measured from 0."""
-        return self.parts[0].from_zero
+        """Whether all sums are measured from 0; one that has no other centre is, either way."""
+        return all(part.from_zero for part in self.parts)
 
     @property
     def rows(self) -> int:
@@ -76,12 +77,12 @@ class BlockQuery(SumQuery):
         return [unit for part in self.parts for unit in part.units()]
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖₂ over all neighbours."""
-        if norm != 2:
-            raise InvalidInput("several parts are released together in the Euclidean norm.")
+        """An upper bound on ‖v − v'‖₁ or ‖v − v'‖₂ over all neighbours."""
+        if norm not in (1, 2):
+            raise InvalidInput("several parts are released together in the ℓ₁ or the ℓ₂ norm.")
         moved = [part.sensitivity(norm, neighbors, contributions) for part in self.parts]
-        if len(moved) == 1:
-            return moved[0]
+        if len(moved) == 1 or norm == 1:
+            return sum(moved, Fraction(0))
         return length_up(moved)
 
 

@@ -24,6 +24,8 @@ class Body:
 
     shape: Domain
     blocks: tuple[Block, ...]
+    is_clipped: bool = False
+    """Whether records are clipped to a smaller domain than the shape."""
 
     @classmethod
     def of(
@@ -44,7 +46,7 @@ class Body:
         if not domain.is_symmetric:
             raise InvalidInput("clip is for domains that are symmetric about their centre.")
         source = Preimage(clip, None, np.zeros(domain.dim))
-        return cls(domain, (domain.mapped_block(p, weights, source),))
+        return cls(domain, (domain.mapped_block(p, weights, source),), is_clipped=True)
 
     @classmethod
     def from_origin(cls, domain: Domain, p: float, weights: Vector) -> Body | None:

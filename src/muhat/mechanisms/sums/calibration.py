@@ -69,7 +69,7 @@ def calibrated(
     """
     if len(body.blocks) == 1 and not count_share:
         query: PartQuery | BlockQuery = block_query(body.blocks[0], law, protection, Fraction(1))
-    elif law.sensitivity_norm != 2:
+    elif law.sensitivity_norm not in (1, 2) or (law.sensitivity_norm == 1 and count_share):
         raise InvalidInput(f"{name} is for a single domain with a public number of records.")
     else:
         counted = Fraction(count_share)
@@ -94,7 +94,8 @@ def _shares(
 ) -> list[Fraction]:
     """Parts of 1 in proportion to Γ_i^{2p/(p+2)}, Γ_i the ℓ_p size of a block's noise alone.
 
-    The noise of a block with the share s is Γ_i/√s; ‖(Γ_i/√s_i)‖_p is least there (Hölder).
+    The noise of a block with the share s is Γ_i/√s; ‖(Γ_i/√s_i)‖_p is least there (Hölder). In the
+    ℓ₁ norm the roots of the shares add up to 1, in proportion to Γ_i^{p/(p+1)}.
     """
     if len(body.blocks) == 1:
         return [Fraction(1)]
@@ -107,8 +108,9 @@ def _shares(
         start = stop
     largest = max(sizes)
     if largest == 0:
-        return [Fraction(1, len(sizes))] * len(sizes)
-    power = 2.0 if math.isinf(p) else 2 * p / (p + 2)
+        return [Fraction(1, len(sizes) ** 2)] * len(sizes)
+    norms = int(law.sensitivity_norm)
+    power = float(norms) if math.isinf(p) else norms * p / (p + norms)
     # A part that needs no noise needs no share either; the others must not vanish.
     parts = [Fraction(max((size / largest) ** power, 2.0**-60)) if size else 0 for size in sizes]
-    return [Fraction(part) / sum(parts) for part in parts]
+    return [(Fraction(part) / sum(parts)) ** (2 // norms) for part in parts]

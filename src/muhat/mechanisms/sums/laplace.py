@@ -4,13 +4,17 @@ With scales b_j the release is ε-private if one record moves Σ_j |s_j|/b_j by 
 
     laplace         for a box with sides w: b_j ∝ w_j^{1/(p+1)}, which minimises ‖b‖_p
                     (p = 2: error √2·(Σ w_j^{2/3})^{3/2}/ε for the sum); for a simplex, where
-                    Σ_j |s_j| ≤ 2, the same scale for every part (error √(8d)/ε)
+                    Σ_j |s_j| ≤ 2, the same scale for every part (error √(8d)/ε); for an ℓ₁ ball
+                    of half-widths h, b = 2h/ε, which is its own K-norm noise; the parts of a
+                    product of these share ε
     plain_laplace   the same scale for every coordinate: the textbook's, for comparison
 
 Proof: docs/proofs/laplace.md.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,15 +28,17 @@ from muhat.noise.protection import Protection
 
 
 def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
-    """Laplace noise with the best scales for a box, or for the parts of a simplex."""
-    scales = body.shape.laplace_scales(p, weights)
-    if scales is None:
-        raise InvalidInput(
-            "laplace with optimised scales is for a Box or a Simplex; use 'plain-laplace'."
+    """Laplace noise with the best scales, where one record moves a known ℓ₁ norm."""
+    parts = zip(body.shape.factors(), body.blocks, strict=True)
+    # Records that are clipped to another domain have the integers of that one.
+    made = (
+        body
+        if body.is_clipped
+        else replace(
+            body, blocks=tuple(K.l1_block(block, p, weights[at]) for (K, at), block in parts)
         )
-    plain = body if body.is_plain else Body.from_origin(body.shape, p, weights)
-    assert plain is not None
-    return calibrated("laplace", LAWS["laplace"], plain.scaled(scales), protection)
+    )
+    return calibrated("laplace", LAWS["laplace"], made, protection, p=p, weights=weights)
 
 
 def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
@@ -48,7 +54,7 @@ LAPLACE = SumMechanism(
     "Laplace noise, the best scale for each column",
     "laplace",
     laplace,
-    lambda domain, promise: domain.laplace_scales(2.0, np.ones(domain.dim)) is not None,
+    lambda domain, promise: domain.has_l1,
     beside_columns=True,
 )
 PLAIN_LAPLACE = SumMechanism(

@@ -1,0 +1,116 @@
+"""Laplace noise on ℓ₁ balls and products: the least there is, nearly, and as large as stated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import muhat as mh
+
+PURE = mh.PureDP(epsilon=1.0)
+
+
+@pytest.mark.parametrize("dim", [2, 3, 10, 50])
+def test_an_l1_ball_has_laplace_noise_next_to_the_least(dim):
+    ball = mh.LpBall(p=1, radius=3, dim=dim, scale=np.linspace(1, 2, dim))
+    plan = mh.plan_mean(domain=ball, n=1000, privacy=PURE)
+    assert plan.mechanism == "laplace"
+    expected = math.sqrt(2) * 2 * np.linalg.norm(ball.half_widths) / 1000
+    assert plan.expected_error == pytest.approx(expected, rel=1e-9)
+    assert plan.certificate.ratio < 1.06
+    ((name, error),) = plan.alternatives
+    assert name == "ellipsoid-norm"
+    assert error / plan.expected_error == pytest.approx(math.sqrt((dim + 1) / 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("parts", [(5, 30), (20, 20, 20)])
+def test_the_parts_of_a_product_share_the_promise_as_is_best(parts):
+    domain = math.prod((mh.Simplex(dim=d) for d in parts[1:]), start=mh.Simplex(dim=parts[0]))
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=PURE)
+    assert plan.mechanism == "laplace"
+    alone = [math.sqrt(8 * d) / 1000 for d in parts]
+    best = sum(size ** (2 / 3) for size in alone) ** 1.5
+    assert plan.expected_error == pytest.approx(best, rel=1e-6)
+    assert dict(plan.alternatives)["ellipsoid-norm"] > 1.2 * best
+
+
+def test_few_corners_keep_the_noise_of_the_ellipsoid():
+    plan = mh.plan_mean(domain=mh.Simplex(3) * mh.Simplex(3), n=100, privacy=PURE)
+    assert plan.mechanism == "ellipsoid-norm"
+    assert "laplace" in dict(plan.alternatives)
+
+
+def test_sparse_bodies_have_pure_noise_under_approximate_privacy_too():
+    promise = mh.ApproxDP(epsilon=1.0, delta=1e-9)
+    plan = mh.plan_mean(domain=mh.LpBall(p=1, dim=40), n=1000, privacy=promise)
+    assert plan.mechanism == "laplace"
+    normal = mh.plan_mean(
+        domain=mh.LpBall(p=1, dim=40), n=1000, privacy=promise, mechanism="gaussian"
+    )
+    assert plan.expected_error < 0.6 * normal.expected_error
+
+
+DOMAINS = [
+    mh.LpBall(p=1, radius=2, dim=4, center=[1, 0, 5, 2], scale=[1, 2, 3, 0.1]),
+    mh.Simplex(20) * mh.Box([5, 5], [6, 7]),
+    mh.Box([5, 5], [6, 7]) * mh.LpBall(p=1, dim=3) * mh.Choices(6, 2),
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("statistic", ["mean", "sum"])
+def test_what_is_released_is_about_the_clipped_records(domain, statistic):
+    # Of 22 numbers at most, each beyond 22 scales of its noise once in e^22: P < 1e-7.
+    x = domain.center + np.random.default_rng(7).normal(size=(3000, domain.dim)) * 0.3
+    kept = domain.clip(x)
+    planner, truth = (
+        (mh.plan_mean, kept.mean(axis=0))
+        if statistic == "mean"
+        else (mh.plan_sum, kept.sum(axis=0))
+    )
+    plan = planner(domain=domain, n=3000, privacy=PURE, mechanism="laplace")
+    release = plan.release(x)
+    off = np.abs(release.value - truth) / (release.standard_error / math.sqrt(2))
+    assert off.max() < 22
+    # A centre that is counted twice, or not at all, would be seen.
+    size = 1 if statistic == "mean" else 3000
+    assert (domain.center * size / release.standard_error).max() > 100
+
+
+def test_a_sum_of_a_secret_number_of_records_is_measured_from_zero():
+    domain = mh.LpBall(p=1, dim=3) * mh.Box([5, 5], [6, 7]) * mh.Simplex(30)
+    x = domain.center + np.random.default_rng(8).normal(size=(2000, domain.dim)) * 0.2
+    plan = mh.plan_sum(domain=domain, n=None, privacy=PURE)
+    assert plan.mechanism == "laplace"
+    release = plan.release(x)
+    off = release.value - domain.clip(x).sum(axis=0)
+    assert (np.abs(off) < 22 * release.standard_error / math.sqrt(2)).all()
+
+
+def test_the_noise_has_its_law():
+    # 8000 numbers in 20 cells that are equally likely: a false alarm rate of 1e-7.
+    from scipy.stats import chi2, laplace
+
+    ball = mh.LpBall(p=1, dim=2, scale=[1, 5])
+    plan = mh.plan_mean(domain=ball, n=10, privacy=PURE)
+    recipe = plan.recipe
+    noise = np.array([[float(x) for x in recipe.run([0, 0], 10)] for _ in range(4000)])
+    scale = 2 / PURE.epsilon
+    counts, _ = np.histogram(laplace.cdf(noise.ravel() / scale), 20, (0, 1))
+    distance = float(np.sum((counts - 400) ** 2 / 400))
+    assert distance < chi2.isf(1e-7, 19)
+    wrong, _ = np.histogram(laplace.cdf(noise.ravel() / scale / 1.2), 20, (0, 1))
+    assert float(np.sum((wrong - 400) ** 2 / 400)) > 2 * chi2.isf(1e-7, 19)
+    assert plan.recipe.to_domain([1, 1]).tolist() == [1.0, 5.0]
+
+
+def test_records_that_are_clipped_elsewhere_are_clipped_there():
+    inner = mh.Ball(0.5, dim=2)
+    for domain in (mh.Box([-1, -1], [1, 1]), mh.LpBall(p=1, dim=2)):
+        plan = mh.plan_mean(
+            domain=domain, clip=inner, n=1_000_000, privacy=mh.PureDP(8.0), mechanism="laplace"
+        )
+        release = plan.release(np.tile([1.0, 0.0], (1_000_000, 1)))
+        assert release.value == pytest.approx([0.5, 0.0], abs=1e-4)
