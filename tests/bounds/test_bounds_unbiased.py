@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+import muhat as mh
 from muhat.bounds import unbiased_mean, unbiased_sum
 from muhat.errors import InvalidInput
 from muhat.privacy import GDP, ZCDP, ApproxDP, PureDP, gaussian_mu, gaussian_mu_squared
@@ -216,3 +217,21 @@ def test_groups_count_in_sums_and_where_there_is_room_for_them_in_means():
         unbiased_mean(float(n), n=n, privacy=loose, contact_pairs=1) for n in (1, 10**6)
     )
     assert small.value * 10 < large.value == total.value < 1 / gaussian_mu(1e-3, 1e-3)
+
+
+# --- the paper's own mechanism ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("privacy", [ZCDP(rho=0.1), GDP(mu=1.0), ApproxDP(epsilon=1.0, delta=1e-6)])
+def test_the_papers_mechanism_stands_beside_ours_and_its_bounds(privacy):
+    for domain, gain in ((mh.Ball(1.0, dim=5), 1.0), (mh.Simplex(dim=8), math.sqrt(7 / 4))):
+        found = mh.bounds.nikolov_tang(domain, n=200, privacy=privacy)
+        assert found.shifted / found.difference == pytest.approx(gain, rel=1e-6)
+        plan = mh.plan_mean(domain=domain, n=200, privacy=privacy, mechanism="gaussian")
+        assert found.difference == pytest.approx(plan.expected_error, rel=1e-6)
+        assert all(bound.value is None or bound.value < found.difference for bound in found)
+        assert "Theorem 15" in found.describe()
+        ours = max(bound.value for bound in found if bound.source == "derived")
+        assert all((bound.value or 0) < ours for bound in found if bound.source == "paper")
+    with pytest.raises(InvalidInput):
+        mh.bounds.nikolov_tang(mh.Ball(1.0, dim=5), n=200, privacy=PureDP(epsilon=1.0))

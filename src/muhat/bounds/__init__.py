@@ -8,6 +8,7 @@ from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
+from muhat.bounds.nikolov_tang import NikolovTang, nikolov_tang
 from muhat.bounds.ranks import interior_point, rank_error
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
@@ -30,6 +31,7 @@ __all__ = [
     "ExponentialFamily",
     "LowerBound",
     "MinimumWidth",
+    "NikolovTang",
     "Trilemma",
     "any_mean",
     "ball",
@@ -42,6 +44,7 @@ __all__ = [
     "mean",
     "mean_bounds",
     "minimum_width",
+    "nikolov_tang",
     "rank_error",
     "sum_bounds",
     "trilemma",
