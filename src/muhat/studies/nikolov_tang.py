@@ -70,15 +70,16 @@ def _tensor(order: int, dim: int, p: float) -> Row:
 
 
 def _marginals(order: int, dim: int, p: float) -> Row:
-    """Γ_p of the ℓ!·C(d,ℓ)·2^ℓ queries that name ℓ different bits: a part of the paper's queries.
+    """Γ_p of the paper's (2d)^ℓ queries, whose ℓ bits may repeat (`shifted_sequences`).
 
-    Γ_p(K) is known in closed form (`shifted_marginals`); for few bits the difference body stands
-    beside it, from the factorisation under substitution: between √2 and 2 times as large.
+    Beside it stand the ℓ!·C(d,ℓ)·2^ℓ queries of different bits, and for few bits their difference
+    body, from the factorisation under substitution: between √2 and 2 times as large.
     """
     copies = math.factorial(order) ** (1 / p)
-    value = shifted_marginals(dim, order, p) * copies
+    floor, value = shifted_sequences(dim, order, p)
     theorem = dim ** (order / 2 + order / p) / (2 * math.sqrt(2) * order) ** order
-    row = _against(value, value, theorem, kind="marginals", order=order, d=dim, p=p)
+    row = _against(floor, value, theorem, kind="marginals", order=order, d=dim, p=p)
+    row["distinct"] = shifted_marginals(dim, order, p) * copies
     row["limit"] = order**order * 2 ** (order / 2 + order / p) / math.factorial(order) ** 0.5
     if dim > MOST_FACTORISED:
         return row
@@ -103,6 +104,52 @@ def shifted_marginals(dim: int, order: int, p: float = 2) -> float:
         for size in range(1, order + 1)
     )
     return total * math.pow(math.comb(dim, order) * 2**order, 1 / p - 0.5)
+
+
+def shifted_sequences(dim: int, order: int, p: float = 2) -> tuple[float, float]:
+    """Γ_p of all queries with ℓ bits of d that may repeat, with a free shift: two ends of it.
+
+    A query of t different bits is asked by t!·S(ℓ, t) sequences; one that contradicts itself is 0.
+    As for different bits the noise is independent on parities, of variances s_k for k bits. Rows
+    of t bits with weights u_t, ‖u‖_{p/(p−2)} = 1 over the rows, have the floor Σ_S √c_S, c_S the
+    weighted share of a parity in the rows, and s_S = Σ√c/√c_S is a value; the best u is searched.
+
+    >>> [round(end, 6) for end in shifted_sequences(4, 1)]  # one bit cannot repeat
+    [2.828427, 2.828427]
+    """
+    bits = range(1, order + 1)
+    onto = [sum((-1) ** (t - j) * math.comb(t, j) * j**order for j in bits if j <= t) for t in bits]
+    rows = np.array([onto[t - 1] * math.comb(dim, t) * 2.0**t for t in bits])
+    # The part that each parity of k bits has in the rows of t bits, and its share of one of them.
+    parts = np.array(
+        [
+            [onto[t - 1] * math.comb(dim - k, t - k) / 2.0**t if t >= k else 0 for t in bits]
+            for k in bits
+        ]
+    )
+    share = np.array([[math.comb(t, k) / 4.0**t for t in bits] for k in bits])
+    counts = np.array([float(math.comb(dim, k)) for k in bits])
+    dual = 1.0 if math.isinf(p) else p / (p - 2) if p > 2 else math.inf
+
+    def ends(logs: Any) -> tuple[float, float]:
+        weights = np.exp(logs - np.max(logs))
+        whole = np.max(weights) if math.isinf(dual) else np.sum(rows * weights**dual) ** (1 / dual)
+        roots = np.sqrt(parts @ (weights / whole))
+        total = float(counts @ roots)
+        with np.errstate(divide="ignore"):
+            variances = (total / roots) @ share
+        if math.isinf(p):
+            return total, math.sqrt(np.max(variances))
+        return total, float(np.sum(rows * variances ** (p / 2)) ** (1 / p))
+
+    if order == 1 or p == 2:
+        return ends(np.zeros(order))
+    from scipy.optimize import minimize
+
+    found = minimize(
+        lambda x: -ends(np.append(x, 0.0))[0], np.zeros(order - 1), method="Nelder-Mead"
+    )
+    return ends(np.append(found.x, 0.0))
 
 
 def _against(floor: float, value: float, theorem: float, **about: Any) -> Row:
