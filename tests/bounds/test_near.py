@@ -104,3 +104,13 @@ def test_it_is_in_the_certificates_and_says_what_it_is_about():
         found = mh.bounds.linear_queries(queries, privacy, neighbors=neighbors)
         assert [each.datasets for each in found].count("near") == 1
         assert found[0].value < max(each.value or 0 for each in found if each is not found[0])
+
+
+def test_the_constant_of_additive_noise_that_follows_is_between_the_papers_and_ours():
+    """ZLU25 Theorem 2.1, derived from one neighbour: √(1−δ)/(√(s+δ) + √δ)."""
+    for epsilon, delta in ((0.1, 1e-6), (0.5, 1e-9), (1.0, 1e-3), (0.3, 0.0)):
+        square, leak = 4 * math.sinh(epsilon / 2) ** 2, 2 * delta / -math.expm1(-epsilon)
+        derived = math.sqrt(1 - delta) / (math.sqrt(square + delta) + math.sqrt(delta))
+        paper = (1 - 8 * leak) / (16 * math.expm1(3 * epsilon))
+        ours = math.sqrt(1 - delta) / math.sqrt(square + 4 * delta)
+        assert paper < derived <= ours
