@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import muhat as mh
+from muhat.data.engine import record_integers
 from muhat.domains import from_dict
+from muhat.domains.lattice import Lattice
+from muhat.records.columns import Batch
 
 RNG = np.random.default_rng(10)
 
@@ -40,12 +44,72 @@ def test_flat_zonotopes_are_domains():
     assert segment.half_widths.tolist() == [3, 3]
 
 
-def test_generators_are_the_coordinates_of_records():
-    A = RNG.normal(size=(2, 5))
-    source = mh.Zonotope(A, center=[1, 2]).preimage()
-    assert source.domain == mh.Box([-1] * 5, [1] * 5)
-    assert np.array_equal(source.matrix, A)
-    assert source.offset.tolist() == [1, 2]
+@pytest.mark.parametrize("shape", [(1, 3), (2, 5), (3, 9), (4, 7)], ids=str)
+def test_records_are_points_of_it_and_move_along_rays(shape):
+    """How far out a record lies, by linear programming."""
+    dim, count = shape
+    A, center = RNG.normal(size=shape), RNG.normal(size=dim)
+    K = mh.Zonotope(A, center=center)
+    assert K.preimage().domain is K
+    records = center + RNG.normal(size=(20, dim)) * 3 * np.exp(RNG.normal(size=(20, 1)))
+    sides = np.hstack([np.vstack([np.eye(count), -np.eye(count)]), -np.ones((2 * count, 1))])
+    for x, clipped in zip(records, K.clip(records), strict=True):
+        size = linprog(
+            np.append(np.zeros(count), 1.0),
+            A_ub=sides,
+            b_ub=np.zeros(2 * count),
+            A_eq=np.hstack([A, np.zeros((dim, 1))]),
+            b_eq=x - center,
+            bounds=[(None, None)] * count + [(0, None)],
+        ).fun
+        assert clipped == pytest.approx(center + (x - center) / max(size, 1), abs=1e-7)
+    inside = center + RNG.uniform(-1, 1, size=(50, count)) @ A.T
+    assert np.allclose(K.clip(inside), inside, rtol=1e-12, atol=1e-12)
+
+
+def test_parallel_and_coplanar_generators_have_the_facets_of_their_sum():
+    K = mh.Zonotope([[1.0, 2, 0, 0, 1], [0, 0, 1, 0, 1], [0, 0, 0, 1, 0]])
+    same = mh.Zonotope([[3.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 0]])
+    records = RNG.normal(size=(50, 3)) * 5
+    assert np.allclose(K.clip(records), same.clip(records))
+
+
+@pytest.mark.parametrize("promise", [mh.ZCDP(0.5), mh.PureDP(1.0)], ids=["zcdp", "pure"])
+def test_records_of_it_are_released_and_none_leaves_the_integers(promise):
+    K = mh.Zonotope([[2.0, 1.0, 0.0], [0.0, 1.0, 1.0]], center=[5, -5])
+    plan = mh.plan_mean(domain=K, n=400, privacy=promise)
+    hostile = [0.0, 5.0, -7.5, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan]
+    records = np.array([(a, b) for a in hostile for b in hostile])
+    lattice = plan.recipe.query.lattice
+    integers = record_integers(lattice, Batch(len(records), matrix=records))
+    assert (integers.astype(object) ** 2).sum(axis=1).max() <= lattice.radius**2
+    data = K.center + RNG.normal(size=(400, 2)) * 2
+    release = plan.release(data)
+    far = np.abs(release.value - K.clip(data).mean(axis=0))
+    assert (far < 8 * plan.standard_error).all()  # once in 10^15 draws, or e^−11 for pure noise
+    assert from_dict(K.to_dict()) == K
+    assert Lattice.from_dict(lattice.to_dict()) == lattice
+
+
+def test_a_flat_zonotope_clips_to_its_plane():
+    K = mh.Zonotope([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    nearest = K.clip([[1.0, 0.0, 9.0], [7.0, 7.0, 0.0]])
+    assert np.allclose(nearest, [[1 / 9, 1 / 9, 2], [1, 1, 0]])
+
+
+def test_flat_ones_and_too_many_facets_take_the_coordinates_of_the_generators():
+    flat = mh.Zonotope([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    many = mh.Zonotope(RNG.normal(size=(7, 14)))
+    with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
+        many.clip(np.zeros(7))
+    for K in (flat, many, flat + mh.Ball(1, 3)):
+        with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
+            mh.plan_mean(domain=K, n=10, privacy=mh.GDP(1.0))
+    for K in (flat, many):
+        count = K.generators.shape[1]
+        image = K.generators @ mh.Box([-1] * count, [1] * count)
+        plan = mh.plan_mean(domain=image, n=10, privacy=mh.GDP(1.0))
+        assert plan.expected_error == pytest.approx(mh.gamma(K) / 10, rel=1e-6)
 
 
 def test_an_image_of_a_box_takes_records_of_the_box():

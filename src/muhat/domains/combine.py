@@ -207,7 +207,9 @@ def _scales(T: Matrix) -> Vector | None:
 def _sum_of_zonotopes(K: Zonotope | Box, L: Zonotope | Box) -> Zonotope:
     if isinstance(K, Zonotope) and isinstance(L, Zonotope) and not (K.source or L.source):
         return Zonotope(np.hstack([K.generators, L.generators]), K.center + L.center)
-    one, other = K.preimage(), L.preimage()
+    one, other = (
+        part.box_preimage() if isinstance(part, Zonotope) else part.preimage() for part in (K, L)
+    )
     box = product(one.domain, other.domain)
     if not isinstance(box, Box):
         raise AssertionError("the preimage of a zonotope is a box")

@@ -173,20 +173,50 @@ class EllipsoidGauge(BlockPart):
         return len(self.whitening)
 
     def function(self, scale: float) -> GaugeFunction:
-        rows = [[weight / scale for weight in row] for row in self.whitening]
+        return _mapped_norm(self.whitening, scale, 2)
 
-        def function(moved: Sequence[FloatArray]) -> FloatArray:
-            result = np.empty(len(moved[0]))
-            for part in chunks(len(result), self.dim):
-                some = [values[part] for values in moved]
-                whitened = [
-                    total(values * weight for values, weight in zip(some, row, strict=False))
-                    for row in rows
-                ]
-                result[part] = norms(whitened, 2)
-            return result
 
-        return function
+@dataclass(frozen=True)
+class FacetGauge(BlockPart):
+    """max |⟨n, z⟩| over rows n: a body between pairs of parallel facets, {z : |⟨n, z⟩| ≤ 1}.
+
+    >>> FacetGauge(((1.0, 0.0), (0.5, 0.5))).dim
+    2
+    """
+
+    kind = "facets"
+    normals: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        rows = tuple(tuple(_check.real("normals", value) for value in row) for row in self.normals)
+        if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+            raise InvalidInput("normals must be rows of the same number of entries.")
+        object.__setattr__(self, "normals", rows)
+
+    @property
+    def dim(self) -> int:
+        return len(self.normals[0])
+
+    def function(self, scale: float) -> GaugeFunction:
+        return _mapped_norm(self.normals, scale, math.inf)
+
+
+def _mapped_norm(matrix: Sequence[Sequence[float]], scale: float, order: float) -> GaugeFunction:
+    """‖T·z‖_order from scale·z; a row of T may end early, with zeros."""
+    rows = [[weight / scale for weight in row] for row in matrix]
+
+    def function(moved: Sequence[FloatArray]) -> FloatArray:
+        result = np.empty(len(moved[0]))
+        for part in chunks(len(result), max(len(moved), len(rows))):
+            some = [values[part] for values in moved]
+            mapped = [
+                total(values * weight for values, weight in zip(some, row, strict=False))
+                for row in rows
+            ]
+            result[part] = norms(mapped, order)
+        return result
+
+    return function
 
 
 @dataclass(frozen=True)

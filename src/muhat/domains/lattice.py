@@ -8,6 +8,7 @@ from muhat.domains.diamond_lattice import DiamondLattice
 from muhat.domains.gauges import (
     BlockGauge,
     EllipsoidGauge,
+    FacetGauge,
     Gauge,
     GaugeClip,
     LpGauge,
@@ -28,6 +29,7 @@ __all__ = [
     "ColumnsLattice",
     "DiamondLattice",
     "EllipsoidGauge",
+    "FacetGauge",
     "Gauge",
     "GaugeClip",
     "ImageLattice",

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,21 +15,38 @@ from numpy.typing import ArrayLike
 from muhat._arrays import matrix, signs, vector
 from muhat.domains.base import Domain, Preimage
 from muhat.domains.box import Box
+from muhat.domains.gauges import FacetGauge, Gauge
+from muhat.domains.integers import Clip
 from muhat.domains.norms import p_norm
-from muhat.domains.vectors import Matrix, Vector, center_vector, check_scale, hexed, short, unhexed
+from muhat.domains.vectors import (
+    Matrix,
+    Vector,
+    center_vector,
+    check_scale,
+    hexed,
+    offsets,
+    short,
+    unhexed,
+)
 from muhat.ellipsoids.combined import SIZE
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.zonotopes import around_zonotope
 from muhat.errors import InvalidInput
+
+MOST_FACETS = 2_000
+"""Pairs of facets up to which records are moved into a zonotope."""
+
+FLAT = 1e-10
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Zonotope(Domain):
     """c + A·[−1, 1]^k with generators A, of shape (d, k).
 
-    Records are given in the coordinates of `preimage().domain`: the box [−1, 1]^k of the
-    generators or, for an image `T @ box`, that box itself (`source`, where
-    K = source.offset + source.matrix·source.domain).
+    Records are points of K, moved to its boundary along the ray from the centre if they lie
+    outside. The image `T @ box` has records of that box itself (`source`, where
+    K = source.offset + source.matrix·source.domain), and so A @ Box([-1] * k, [1] * k) is the
+    same set with records in the coordinates of the generators.
 
     >>> Zonotope([[1, 1], [0, 2]]).support([1, 0])
     2.0
@@ -59,6 +79,10 @@ class Zonotope(Domain):
         return zonotope
 
     def preimage(self) -> Preimage:
+        return super().preimage() if self.source is None else self.source
+
+    def box_preimage(self) -> Preimage:
+        """K as the image of a box: of the generators' [−1, 1]^k, or of what it is the image of."""
         if self.source is not None:
             return self.source
         ones = np.ones(self.generators.shape[1])
@@ -71,10 +95,40 @@ class Zonotope(Domain):
         theta = vector("direction", direction, dim=self.dim)
         return np.asarray(self.center + self.generators @ np.sign(theta @ self.generators))
 
+    @cached_property
+    def facets(self) -> Matrix | None:
+        """n with K − c = {z : |⟨n, z⟩| ≤ 1 for all n} on its span; None if they are too many."""
+        return facet_normals(self.generators)
+
+    def exact_gauge(self) -> Gauge | None:
+        # Along rays alone a record beside a flat zonotope would stay beside it.
+        if self.facets is None or span_basis(self.generators).shape[1] < self.dim:
+            return None
+        return FacetGauge(tuple(tuple(row) for row in self.facets.tolist()))
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if self.exact_gauge() is None:
+            self._refuse()
+        return super().clips(offset)
+
     def clip(self, points: ArrayLike) -> Matrix:
+        if self.facets is None or self.source is not None:
+            self._refuse()
+        basis = span_basis(self.generators)
+        offset = offsets(points, self.center) @ basis @ basis.T
+        gauge = np.abs(offset @ self.facets.T).max(axis=-1)
+        return np.asarray(self.center + offset / np.maximum(gauge, 1.0)[..., None])
+
+    def _refuse(self) -> NoReturn:
+        if self.source is not None:
+            raise InvalidInput(
+                "the image of a box does not clip: give records in the coordinates of the box "
+                "(`preimage()`), or an inner domain with `clip=`."
+            )
         raise InvalidInput(
-            "a zonotope does not clip: give records in the coordinates of its generators "
-            "(`preimage()`), or an inner domain with `clip=`."
+            "records cannot be moved into this zonotope: it is flat, or has too many facets. Give "
+            "them in the coordinates of its generators, A @ mh.Box([-1] * k, [1] * k), or an inner "
+            "domain with `clip=`."
         )
 
     def farthest(self, weights: Vector) -> float:
@@ -122,3 +176,32 @@ class Zonotope(Domain):
     def __repr__(self) -> str:
         center = "" if not self.center.any() else f", center={short(self.center)}"
         return f"Zonotope(dim={self.dim}, generators={self.generators.shape[1]}{center})"
+
+
+def span_basis(generators: Matrix) -> Matrix:
+    """Orthonormal columns (d, r) that span the generators; the axes themselves if r = d."""
+    used = generators[:, generators.any(axis=0)]
+    left, sizes, _ = np.linalg.svd(used / p_norm(used.T, 2), full_matrices=False)
+    rank = int(np.sum(sizes > FLAT))
+    return np.eye(rank) if rank == len(used) else np.asarray(left[:, :rank])
+
+
+def facet_normals(generators: Matrix) -> Matrix | None:
+    """n of shape (m, d) with A·[−1, 1]^k = {z : |⟨n, z⟩| ≤ 1 for all n} on the span of A.
+
+    Every facet is parallel to r − 1 independent generators, r their rank. None if there are too
+    many choices of those.
+    """
+    basis = span_basis(generators)
+    rank = basis.shape[1]
+    used = basis.T @ generators[:, generators.any(axis=0)]
+    if rank < 2:
+        normals = np.ones((1, rank))
+    elif comb(used.shape[1], rank - 1) > MOST_FACETS:
+        return None
+    else:
+        even = (used / p_norm(used.T, 2)).T
+        chosen = np.array(list(combinations(range(len(even)), rank - 1)), np.intp)
+        _, independent, across = np.linalg.svd(even[chosen])
+        normals = across[independent[:, -1] > FLAT][:, -1]
+    return np.asarray(normals / np.abs(normals @ used).sum(axis=1)[:, None] @ basis.T)

@@ -134,7 +134,7 @@ def plan_mean(
     that there are none. `population` says whether squares are released beside the sums, for the
     sampling error: None where they cost nothing, True always, False never. `mechanism` overrides
     the choice, for comparison. `clip` is a smaller domain about the same centre that records are
-    clipped to, for domains that do not clip themselves (zonotopes, sums, images).
+    clipped to, for domains that do not clip themselves (sums, images).
 
     In `Reals` nobody has bounded the records: centre and radius are learnt privately, and
     `insist` makes a plan even for fewer records than that needs. The `mechanism` is recentring, or
