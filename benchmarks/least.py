@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from benchmarks.least_known import (
     of_diamonds,
     of_gaps,
     of_prefixes,
+    of_streams,
 )
 from benchmarks.pages import fenced, shown, versions
 from muhat.planning.plan import Plan
@@ -38,6 +40,9 @@ RESULTS = Path(__file__).parent / "results" / "least.md"
 N = 1000
 MANY = 100_000
 """Records where values may be missing."""
+
+STREAMS: dict[str, Any] = {"stream": {}, "window": {"window": 7}, "decay": {"decay": 0.9}}
+"""Sums of all events so far, of the last 7, and of events that fade."""
 
 BEHIND = 1.01
 """A known mechanism has less error from here on."""
@@ -51,6 +56,8 @@ ABOUT = """\
 Root mean square ℓ₂ errors, known before data are read: means of {n} complete records with a public
 n (records are replaced), counts and tables of counts with n secret (records are added or removed).
 `gaps` are means of {many} records of which values may be missing, at the worst mean.
+`stream`, `window` and `decay` are sums of events released one by one: of all so far, of the last 7,
+of events that count 0.9 times as much with every step.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
 (Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
@@ -91,6 +98,8 @@ class Task:
             return mh.plan_queries(mh.workloads.identity(int(size)), privacy=privacy)
         if kind == "prefix":
             return mh.plan_queries(mh.workloads.prefix(int(size)), privacy=privacy)
+        if kind in STREAMS:
+            return mh.stream.plan_prefix_counter(int(size), privacy, **STREAMS[kind])
         d = int(size)
         if kind == "gaps":
             box = mh.Box([-1.0] * d, [1.0] * d)
@@ -117,6 +126,10 @@ def tasks() -> Iterator[Task]:
         yield Task(f"diamond {d}", of_diamonds(d, N))
     for size in (64, 256, 1024):
         yield Task(f"prefix {size}", of_prefixes(size))
+    for size in (64, 256, 1024):
+        yield Task(f"stream {size}", of_streams(size, [1.0] * size))
+    yield Task("window 256", of_streams(256, [1.0] * 7))
+    yield Task("decay 256", of_streams(256, [0.9**k for k in range(256)]))
     for size in (2, 5, 20):
         yield Task(f"categories {size}", of_categories(size, N))
 

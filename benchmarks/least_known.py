@@ -134,6 +134,37 @@ def of_prefixes(cells: int) -> tuple[Known, ...]:
     )
 
 
+CAUSAL = {64: 58.1, 256: 172.8, 1024: 482.3}
+"""Running sums of so many events at ε = 1 from a tree whose nodes are used when they are complete,
+by least squares (Honaker), with the best branching and weights of levels, as they were found."""
+
+
+def of_streams(steps: int, weights: list[float]) -> tuple[Known, ...]:
+    """Sums of events, released one by one; an event counts so much in the sums after it.
+
+    The trees of running sums are those of `of_prefixes`; "tree, normal" is that of Zou, Liu and
+    Upadhyay's Theorem 1.5.
+    """
+    shares = weights + [0.0] * (steps - len(weights))
+    answers = math.sqrt(math.fsum((steps - k) * share**2 for k, share in enumerate(shares)))
+    series = [1.0]
+    for k in range(1, steps):
+        inner = math.fsum(series[j] * series[k - j] for j in range(1, k))
+        series.append((shares[k] - inner) / 2)
+    squares = [x * x for x in series]
+    rows = math.fsum((steps - k) * square for k, square in enumerate(squares))
+    root = math.sqrt(rows * math.fsum(squares))
+    found = (
+        Known("Laplace, events", lambda promise: answers * laplace(promise)),
+        Known("normal, events", lambda promise: answers * normal(promise)),
+        Known("square root", lambda promise: root * normal(promise)),
+    )
+    if min(shares) < 1:
+        return found
+    causal = Known("tree, weighed", lambda promise: CAUSAL[steps] / pure_epsilon(promise))
+    return (*found, causal, *of_prefixes(steps))
+
+
 def _root_series(cells: int) -> list[float]:
     """Squared norms of the rows of the square root of the prefix matrix, times its largest."""
     coefficient, squares = 1.0, [1.0]

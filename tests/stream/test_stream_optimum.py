@@ -17,6 +17,7 @@ from muhat.mechanisms.queries.running_optimum import (
     best_factor,
     proved_reach,
     rounded_product,
+    several_floor,
 )
 from muhat.mechanisms.queries.streaming import moved_together
 from muhat.noise.entropy import system_words
@@ -196,10 +197,13 @@ def test_apart_costs_less_and_never_more():
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
-def test_sums_are_those_of_the_weights(tmp_path, name, neighbors):
+@pytest.mark.parametrize("privacy", [WEAK, mh.PureDP(epsilon=2.0**20)])
+def test_sums_are_those_of_the_weights(tmp_path, name, neighbors, privacy):
     weights = KINDS[name]
     options = {"window": weights.window, "decay": weights.decay and float(weights.decay)}
-    counter = mh.stream.prefix_counter(20, WEAK, [-1, 0], [2, 10], neighbors=neighbors, **options)
+    counter = mh.stream.prefix_counter(
+        20, privacy, [-1, 0], [2, 10], neighbors=neighbors, **options
+    )
     events = np.random.default_rng(2).uniform([-1, 0], [2, 10], (20, 2))
     shares = np.array(weights.whole(20)) / 2.0**weights.shift
     wanted = np.stack([np.convolve(column, shares)[:20] for column in events.T], axis=1)
@@ -228,6 +232,33 @@ def test_draws_have_the_stated_errors_and_the_certificate_is_tight(name):
     assert np.abs(ratio - 1).max() < 6 * math.sqrt(2 / runs)
     assert np.abs(2 * ratio - 1).max() > 6 * math.sqrt(2 / runs)
     assert 1 <= plan.certificate.ratio < 1.000001
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
+def test_what_several_events_move_together_is_certified(neighbors):
+    for contributions, apart, most in ((2, 1, 1.08), (4, 1, 1.17), (4, 8, 1.3)):
+        plan = mh.stream.plan_prefix_counter(
+            32, GDP, contributions=contributions, apart=apart, neighbors=neighbors
+        )
+        assert 1 <= plan.certificate.ratio < most
+        (bound,) = [b for b in plan.certificate.bounds if b.mechanisms == "additive"]
+        assert any(f"{contributions} records" in text for text in bound.assumptions)
+    floors = [several_floor(32, 2.0, Weights(), 4, b) for b in (1, 2, 8, 32)]
+    assert all(a > b for a, b in itertools.pairwise(floors))
+    assert floors[-1] == pytest.approx(several_floor(32, 2.0, Weights(), 1, 1), rel=1e-3)
+
+
+def test_no_bound_exceeds_the_error_of_any_sums():
+    ways = itertools.product(
+        (GDP, mh.ZCDP(rho=2.0), mh.PureDP(epsilon=1.0), mh.ApproxDP(epsilon=1.0, delta=1e-6)),
+        ({}, {"window": 4}, {"decay": 0.5}, {"contributions": 3, "apart": 2}),
+        (2, math.inf),
+    )
+    for privacy, options, p in ways:
+        certificate = mh.stream.plan_prefix_counter(12, privacy, -1, 3, p=p, **options).certificate
+        for bound in certificate.bounds:
+            if bound.value is not None and not bound.is_conditional:
+                assert bound.value <= certificate.error
 
 
 def test_running_sums_have_the_error_and_the_floor_of_queries_answered_at_once():
@@ -261,7 +292,7 @@ def test_words_say_what_is_summed():
         ({"decay": math.nan}, "decay must"),
         ({"window": 3, "horizon": 1025}, "up to 1,024 steps"),
         ({"decay": 0.5, "memory": "few-buffers"}, "memory"),
-        ({"window": 3, "privacy": mh.PureDP(epsilon=1.0)}, "delta"),
+        ({"window": 3, "horizon": 1025, "privacy": mh.PureDP(epsilon=1.0)}, "up to 1,024 steps"),
         ({"apart": 0}, "apart must be"),
     ],
 )

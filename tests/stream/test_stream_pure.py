@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
+from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.running_laplace import (
     LaplaceRunningNoise,
     laplace_shares,
@@ -77,7 +78,8 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_answers_are_a_function_of_what_is_private(name):
+@pytest.mark.parametrize("events", [Weights(), Weights(2), Weights(None, Fraction(1, 2))])
+def test_answers_are_a_function_of_what_is_private(name, events):
     """Small noise: halves are hit all the time, and rounded to the same side."""
     strategy = STRATEGIES[name]
     size, rows = len(strategy.own), len(strategy.own) + len(strategy.sums)
@@ -85,9 +87,9 @@ def test_answers_are_a_function_of_what_is_private(name):
     for _ in range(300):
         drawn = [int(z) for z in rng.integers(-20, 20, rows)]
         moved = [int(x) for x in rng.integers(-3, 4, size)]
-        one = running_noise(strategy, drawer(drawn, size))
-        other = running_noise(strategy, drawer(shifted(strategy, drawn, moved), size))
-        assert (one + np.cumsum(moved) == other).all()
+        one = running_noise(strategy, drawer(drawn, size), events)
+        other = running_noise(strategy, drawer(shifted(strategy, drawn, moved), size), events)
+        assert (one + events.matrix(size) @ moved == other).all()
 
 
 def test_rounding_to_even_would_tell_something():
@@ -119,6 +121,17 @@ def test_draws_have_the_stated_errors():
     assert np.abs(ratio - 1).max() < 6.2 * math.sqrt(5 / runs)
     assert np.abs(4 * ratio - 1).max() > 6.2 * math.sqrt(5 / runs)
     assert np.corrcoef(drawn.T)[7, 8] > 0.2
+
+
+@pytest.mark.parametrize("options", [{"window": 4}, {"decay": 0.7}])
+def test_draws_of_other_sums_have_the_stated_errors(options):
+    """As above, with all events of a window, and sums of them, behind every answer."""
+    noise, runs = noise_of(16, **options), 800
+    drawn = np.array([noise.draw()[:, 0] for _ in range(runs)], float)
+    drawn = np.ldexp(drawn, noise.exponents[0] - noise.events.shift)
+    ratio = np.mean(drawn**2, axis=0) / noise.standard_deviations[:, 0] ** 2
+    assert np.abs(ratio - 1).max() < 6.2 * math.sqrt(5 / runs)
+    assert np.abs(4 * ratio - 1).max() > 6.2 * math.sqrt(5 / runs)
 
 
 def test_errors_are_those_of_queries_that_are_answered_at_once():

@@ -27,7 +27,11 @@ from muhat.mechanisms.queries.running_laplace import (
     laplace_shares,
 )
 from muhat.mechanisms.queries.running_laplace import NOISE_BITS as LAPLACE_BITS
-from muhat.mechanisms.queries.running_optimum import WEIGHED_BITS, OptimalRunningNoise
+from muhat.mechanisms.queries.running_optimum import (
+    WEIGHED_BITS,
+    OptimalRunningNoise,
+    several_floor,
+)
 from muhat.mechanisms.queries.streaming import NOISE_BITS, RunningNoise, shares_of, unit_exponent
 from muhat.noise.error import moment_bound
 from muhat.noise.kinds import NoiseKind, Strength
@@ -53,6 +57,9 @@ MOST_SHOWN = 8
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 LEAST_GAIN, LEAST_GAIN_OF_MANY, MANY_STEPS = 1.3, 2.0, 16
 """Laplace noise errs more for a smaller ε/μ: its error is 2.1 times as large at 16 steps, ε = μ."""
+
+MOST_TOGETHER = 512
+"""Steps of streams for which it is solved what several events of a person move at least."""
 
 LEAST_BESIDE = 2.0**-200
 """Coordinates of an event so small beside the largest count for nothing."""
@@ -348,8 +355,6 @@ Grids = tuple[EventGrid, ...]
 def _kinds(asked: Asked) -> list[NoiseKind]:
     """The kinds of noise that compete: pure noise where it may err less, and can be drawn."""
     promise = asked.terms.privacy
-    if asked.events != Weights():
-        return [NoiseKind.NORMAL]
     if not promise.admits_normal:
         return [NoiseKind.PURE]
     normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
@@ -394,7 +399,7 @@ def _laplace(asked: Asked) -> RunningSums:
     exponents, reaches = _units(grids)
     several = asked.terms.contributions
     noise = LaplaceRunningNoise.fitted(
-        asked.size, exponents, reaches, shares, strength, several, asked.apart
+        asked.size, exponents, reaches, shares, strength, several, asked.apart, asked.events
     )
     return asked.answered(grids, noise)
 
@@ -431,7 +436,8 @@ def _certificate(sums: RunningSums) -> Certificate:
 
     The floor of γ_(p) for running sums of vectors is the floor for running sums times that of the
     body of one event: the dual measures multiply. Several events of a person are at different
-    times, so the bound is that of one; and a time has one event, so there are no copies of it.
+    times; for additive noise it is solved what they move together, and the other bounds are those
+    of one event. A time has one event, so there are no copies of it.
     """
     p = sums.p
     spread = sums.deviations.ravel()
@@ -450,8 +456,27 @@ def _certificate(sums: RunningSums) -> Certificate:
             neighbors=sums.neighbors,
             floor=floor,
         )
+    if sums.contributions > 1 and sums.horizon <= MOST_TOGETHER:
+        lower = (*lower[:-1], _together(sums))
     metric = f"root mean square {order} error of all running sums"
     return Certificate(metric, p, error, method, lower, power)
+
+
+def _together(sums: RunningSums) -> bounds.LowerBound:
+    """What additive noise errs at least that hides all events of a person."""
+    noise, several = sums.noise, sums.contributions
+    floor = several_floor(sums.horizon, sums.p, noise.events, several, noise.apart)
+    each = floor * _body_floor(sums) / several
+    if sums.terms.is_secret:
+        return bounds.sum_bounds(each, privacy=sums.privacy, contributions=several, copies=0)[-1]
+    return bounds.linear_queries(
+        noise.events.workload(sums.horizon),
+        sums.privacy,
+        sums.p,
+        neighbors=sums.neighbors,
+        floor=each,
+        contributions=several,
+    )[-1]
 
 
 def _laplace_moment(order: float) -> float:

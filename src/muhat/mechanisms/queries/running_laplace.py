@@ -10,9 +10,10 @@ is ε-private if c·Q·level ≤ 2^54·ε. Released are the sums A·x̂ of the e
     x̂ = D⁻¹a + G·(b − S·D⁻¹a)   of   y = (a, b),
 
 which are A·q + N, N = A·D⁻¹z + H·(w − S·D⁻¹z), whatever H = A·G is: it is rounded to multiples of
-2^−60 first. As A·q is an integer vector, A·q + ⌊N + ½⌋ = ⌊A·x̂ + ½⌋ is a fixed function of y. A sum
-over events to come is part of y, and never needed to answer: docs/proofs/streams.md has the proof,
-for terms that are chosen in view of earlier answers too.
+2^−60 first. As A·q is an integer vector, A·q + ⌊N + ½⌋ = ⌊A·x̂ + ½⌋ is a fixed function of y. So
+it is with other whole numbers in the place of A: sums over windows, and sums that decay. A sum over
+events to come is part of y, and never needed to answer: docs/proofs/streams.md has the proof, for
+terms that are chosen in view of earlier answers too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +33,7 @@ from muhat._arrays import Floats, Integers
 from muhat._integers import whole_root_down
 from muhat._plain import Key, Plain
 from muhat.mechanisms.queries.event_weights import Weights
+from muhat.mechanisms.queries.running_optimum import SOLVED_CLOSELY, solved
 from muhat.noise import FRACTION_BITS
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laplace import Laplace
@@ -42,7 +45,6 @@ from muhat.workloads.cells_and_sums import (
     Decoded,
     strategy_for,
 )
-from muhat.workloads.prefix import Prefix
 from muhat.workloads.toeplitz_floor import prefix_floor
 
 LONGEST = 1 << 16
@@ -54,6 +56,7 @@ NOISE_BITS = 30
 _BITS = 160
 _DECODER_BITS = 60
 LAW = Laplace()
+RUNNING = Weights()
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +72,11 @@ class LaplaceRunningNoise(
         "strength_squared",
         "contributions",
         "apart",
+        "window",
+        "decay",
     ),
 ):
-    """The noise of n running sums of d coordinates, all of them ε-private together.
+    """The noise of n sums of d coordinates, all of them ε-private together.
 
     `levels` are what the columns of each coordinate's strategy add up to, `sums` the parts of 2^20
     that sums of events take of them, each the same on blocks of events.
@@ -88,6 +93,8 @@ class LaplaceRunningNoise(
     strength_squared: Fraction
     contributions: int
     apart: int = 1
+    window: int | None = None
+    decay: Fraction | None = None
 
     def __post_init__(self) -> None:
         _check.count("size", self.size, most=LONGEST)
@@ -111,11 +118,13 @@ class LaplaceRunningNoise(
     @property
     def events(self) -> Weights:
         """What events count in the sums after them."""
-        return Weights()
+        return Weights(self.window, self.decay)
 
     def floor(self, p: float) -> float:
         """What ‖√variances‖_p cannot be below, with unit sensitivity."""
-        return prefix_floor(self.size, p)
+        if self.events == Weights() and self.size > SOLVED_CLOSELY:
+            return prefix_floor(self.size, p)
+        return solved(self.size, p, self.events).floor
 
     def made_for(self, promise: Privacy) -> bool:
         """Whether it is as strong as the promise allows."""
@@ -132,16 +141,16 @@ class LaplaceRunningNoise(
 
     def draw(self) -> Integers:
         """The noise on every sum in units, exactly rounded, of shape (n, d)."""
-        return np.stack(
-            [running_noise(self.strategy(j), LAW.sample) for j in range(self.dim)], axis=1
-        )
+        events = self.events
+        drawn = [running_noise(self.strategy(j), LAW.sample, events) for j in range(self.dim)]
+        return np.stack(drawn, axis=1)
 
     @cached_property
     def standard_deviations(self) -> Floats:
         """Of the noise on every sum, of shape (n, d)."""
         unit = math.sqrt(LAW.variance(1)) * 2.0**FRACTION_BITS * (1 + 2.0**-30)
         columns = [
-            Decoded(Prefix(self.size), self.strategy(j), public=False).row_norms()
+            Decoded(self.events.workload(self.size), self.strategy(j), public=False).row_norms()
             * math.ldexp(unit, exponent)
             for j, exponent in enumerate(self.exponents)
         ]
@@ -157,6 +166,7 @@ class LaplaceRunningNoise(
         strength_squared: Fraction,
         contributions: int,
         apart: int = 1,
+        events: Weights = RUNNING,
     ) -> LaplaceRunningNoise:
         """As large a strategy as the promise allows; coordinates have shares ω of ε, Σω ≤ 1."""
         levels = tuple(
@@ -166,17 +176,21 @@ class LaplaceRunningNoise(
             for reach, share in zip(reaches, shares, strict=True)
         )
         given = tuple(exponents), tuple(reaches), levels
-        return cls(size, *given, best_sums(size), strength_squared, contributions, apart)
+        sums = best_sums(size, events)
+        return cls(size, *given, sums, strength_squared, contributions, apart, *events)
 
 
 @lru_cache(maxsize=32)
-def best_sums(size: int) -> tuple[tuple[int, ...], ...]:
+def best_sums(size: int, events: Weights) -> tuple[tuple[int, ...], ...]:
     """The sums beside the events, as parts of 2^20; none where events alone err less."""
-    found = strategy_for(Prefix(size))
+    workload = events.workload(size)
+    found = strategy_for(workload)
     if found is None:
         return ()
-    errors = Decoded(Prefix(size), found, public=False).row_norms() * LEVEL
-    if float(np.sum(errors**2)) > size * (size + 1) / 2:
+    errors = Decoded(workload, found, public=False).row_norms() * LEVEL
+    shares = np.ldexp(np.array(events.whole(size), float), -events.shift)
+    alone = float(np.arange(size, 0, -1) @ shares**2)
+    if float(np.sum(errors**2)) > alone:
         return ()
     return tuple(tuple(row) for row in found.sums[:, :: -(-size // LARGEST_SOLVED)].tolist())
 
@@ -189,14 +203,17 @@ def laplace_shares(reaches: Sequence[float], p: float) -> tuple[Fraction, ...]:
     return tuple(Fraction(math.floor(part / total * (1 << 60)), 1 << 60) for part in parts)
 
 
-def running_noise(strategy: CellsAndSums, sample: Callable[[int], Any]) -> Integers:
-    """⌊N + ½⌋ for N = A·D⁻¹z + H·(w − S·D⁻¹z), exactly, of shape (n,)."""
+def running_noise(
+    strategy: CellsAndSums, sample: Callable[[int], Any], events: Weights = RUNNING
+) -> Integers:
+    """⌊N + ½⌋ for N = W·D⁻¹z + H·(w − S·D⁻¹z), exactly, of shape (n,); W is whole numbers here."""
     size = len(strategy.own)
     own = [int(x) for x in strategy.own]
     drawn = [int(x) for x in sample(size)]
     beside = [int(x) for x in sample(len(strategy.sums))] if len(strategy.sums) else []
     rows = strategy.sums.tolist()
-    decoder = _decoder(strategy)
+    decoder = _decoder(strategy, events)
+    weights = events.whole(size)
     # In units of 2^−160, each rounded down by less than one.
     parts = [(z << _BITS) // d for z, d in zip(drawn, own, strict=True)]
     rest = [
@@ -205,32 +222,41 @@ def running_noise(strategy: CellsAndSums, sample: Callable[[int], Any]) -> Integ
     ]
     off = [sum(row) for row in rows]
     half = 1 << (_BITS + _DECODER_BITS - 1)
-    found, running = [], 0
+    found, running, steps = [], 0, 0
     for t in range(size):
-        running += parts[t]
+        steps += weights[t]
+        if events == RUNNING:
+            running += parts[t]
+        else:
+            running = sum(map(mul, weights[t::-1], parts))
         value = (running << _DECODER_BITS) + half
-        error = (t + 1) << _DECODER_BITS
+        error = steps << _DECODER_BITS
         for h, r, e in zip(decoder[t], rest, off, strict=True):
             value += h * r
             error += abs(h) * e
         low, high = (x >> (_BITS + _DECODER_BITS) for x in (value - error, value + error))
-        found.append(low if low == high else _exact(t, own, drawn, beside, rows, decoder[t]))
+        if low != high:
+            counted = list(map(mul, weights[t::-1], drawn))
+            low = _exact(counted, own, drawn, beside, rows, decoder[t])
+        found.append(low)
     return np.array(found, np.int64)
 
 
-def _decoder(strategy: CellsAndSums) -> list[list[int]]:
+def _decoder(strategy: CellsAndSums, events: Weights) -> list[list[int]]:
     """H in units of 2^−60, of shape (n, sums): least squares, as near as floats come."""
     if not len(strategy.sums):
         return [[]] * len(strategy.own)
     beside = strategy.sums / strategy.own
     core = np.linalg.inv(np.eye(len(beside)) + beside @ beside.T)
     gain = (beside / strategy.own).T @ core
-    scaled = np.rint(np.ldexp(np.cumsum(gain, axis=0), _DECODER_BITS))
+    size = len(gain)
+    summed = np.cumsum(gain, axis=0) if events == RUNNING else events.matrix(size) @ gain
+    scaled = np.rint(np.ldexp(summed, _DECODER_BITS))
     return [[int(x) for x in row] for row in scaled]
 
 
 def _exact(
-    t: int,
+    counted: list[int],
     own: list[int],
     drawn: list[int],
     beside: list[int],
@@ -238,7 +264,7 @@ def _exact(
     weights: list[int],
 ) -> int:
     """The same for one sum, in rationals: hardly ever needed but for halves."""
-    value = _sum_of_quotients(drawn[: t + 1], own[: t + 1])
+    value = _sum_of_quotients(counted, own[: len(counted)])
     for h, w, row in zip(weights, beside, rows, strict=True):
         seen = _sum_of_quotients([s * z for s, z in zip(row, drawn, strict=True)], own)
         value += Fraction(h, 1 << _DECODER_BITS) * (w - seen)

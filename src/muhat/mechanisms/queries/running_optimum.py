@@ -36,6 +36,8 @@ from muhat.mechanisms.queries.participation import farthest_squared
 from muhat.mechanisms.queries.streaming import RunningNoise
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.real_normal import RealNormals
+from muhat.workloads.explicit import Explicit
+from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import LONGEST_SOLVED, factorize
 
 WEIGHED_BITS = 30
@@ -149,13 +151,33 @@ def rounded_product(
 
 
 @lru_cache(maxsize=8)
+def solved(size: int, p: float, weights: Weights) -> Factorization:
+    """What the solver finds for one event of a person."""
+    tolerance = TOLERANCE if size > SOLVED_CLOSELY else 1e-5
+    return factorize(weights.workload(size), p, tol=tolerance)
+
+
+@lru_cache(maxsize=8)
+def several_floor(size: int, p: float, weights: Weights, contributions: int, apart: int) -> float:
+    """What ‖√variances‖_p cannot be below if k events, b apart, move the answers by at most 1.
+
+    They may be at steps j, j + b, …, for every j: the answers move by a column of W·B, B_tj = 1 for
+    these t.
+    """
+    index = np.subtract.outer(np.arange(size), np.arange(size))
+    taken = (index >= 0) & (index % apart == 0) & (index < contributions * apart)
+    workload = weights.workload(size) @ taken.astype(np.float64)
+    return factorize(Explicit(workload, (size,)), p, tol=TOLERANCE).floor
+
+
+@lru_cache(maxsize=8)
 def best_factor(size: int, p: float, weights: Weights, contributions: int, apart: int) -> Factor:
     """The factorisation of the least error among those that are known, with its proof."""
     if size > LONGEST_SOLVED:
         raise InvalidInput(f"sums are solved for up to {LONGEST_SOLVED:,} steps.")
     whole = weights.matrix(size)
     matrix = np.ldexp(whole.astype(np.float64), -weights.shift)
-    f = factorize(weights.workload(size), p, tol=TOLERANCE if size > SOLVED_CLOSELY else 1e-5)
+    f = solved(size, p, weights)
     found = []
     for method, strategy in _candidates(matrix, f.strategy, contributions, apart):
         decoder = np.linalg.solve(strategy.T, matrix.T).T
