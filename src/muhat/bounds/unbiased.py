@@ -23,6 +23,7 @@ from muhat.bounds.divergences import (
     log_two_sided_approx,
     one_sided,
     pair,
+    points,
     two_sided,
 )
 from muhat.bounds.lower_bound import LowerBound, rounded_down
@@ -99,7 +100,7 @@ def unbiased_mean(
         return every(two, "B3, every dataset"), some(pair(privacy), "B3, worst dataset")
     worst = some(pair(privacy), f"B5 for {privacy.spoken}, by coins")
     if two is None:
-        return (worst,)
+        return (*near(width, privacy, dim, assumptions, replaced=True), worst)
     theorem = "B1, NT24 Theorem 31 with its constant"
     if privacy.implied_rho is None:
         theorem = "B1 by the divergence of order 2"
@@ -142,7 +143,9 @@ def unbiased_sum(
         worst = bound(log_group_approx(*privacy.point), "some", "B4 for sums")
         return (*near(width, privacy, dim, given, replaced=False), worst)
     worst = bound(pair(privacy), "some", f"B5 for {privacy.spoken}, by coins")
-    return (worst,) if one is None else (bound(one, "every", "B2 for sums"), worst)
+    if one is None:
+        return (*near(width, privacy, dim, given, replaced=False), worst)
+    return bound(one, "every", "B2 for sums"), worst
 
 
 def near(
@@ -152,24 +155,32 @@ def near(
 
     A·(error on X) + B·(largest error on a neighbour) ≥ `width`: see docs/proofs/bounds.md.
     """
-    if dim is None or privacy.point is None:
+    if dim is None:
         return ()
-    epsilon, delta = privacy.point
-    if replaced:
-        log_here, kept, times = log_two_sided_approx(epsilon, delta), 1 - 2 * delta, 2
-    else:
-        log_here, kept, times = log_one_sided_approx(epsilon, delta), math.sqrt(1 - delta), 1
-    if kept <= 0:
+    value, there = max(_near(width, point, dim, replaced=replaced) for point in points(privacy))
+    if value == 0 and width > 0:
         return ()
-    log_there = math.log(delta * dim * times * times)
-    log_both = 2 * float(np.logaddexp(log_here / 2, log_there / 2))
-    value = quotient(width * kept, log_both)
-    # With half of that on X, A·(error on X) is less than half of what is to be reached.
-    there = quotient(width * kept / 2, log_there)
     other = f"Where it is less than half of that, a neighbour has {rounded_down(there)} at least."
     theorem, promise = "B4, NT24 Theorem 4 with a constant", privacy.describe()
     given = (*given, other)
     return (LowerBound(value, "unbiased", "near", theorem, "derived", given, promise, _NT24),)
+
+
+def _near(
+    width: float, point: tuple[float, float], dim: int, *, replaced: bool
+) -> tuple[float, float]:
+    """What X or a neighbour has, and what a neighbour has where X has less than half of it."""
+    delta = point[1]
+    if replaced:
+        log_here, kept, times = log_two_sided_approx(*point), 1 - 2 * delta, 2
+    else:
+        log_here, kept, times = log_one_sided_approx(*point), math.sqrt(1 - delta), 1
+    if kept <= 0:
+        return 0.0, 0.0
+    log_there = math.log(delta * dim * times * times)
+    log_both = 2 * float(np.logaddexp(log_here / 2, log_there / 2))
+    # With half of that on X, A·(error on X) is less than half of what is to be reached.
+    return quotient(width * kept, log_both), quotient(width * kept / 2, log_there)
 
 
 def _rate(promise: str, neighbours: str) -> LowerBound:
