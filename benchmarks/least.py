@@ -28,6 +28,7 @@ from benchmarks.least_known import (
     of_diamonds,
     of_gaps,
     of_prefixes,
+    of_secret,
     of_streams,
 )
 from benchmarks.pages import fenced, shown, versions
@@ -55,7 +56,8 @@ HEADER = (
 ABOUT = """\
 Root mean square ℓ₂ errors, known before data are read: means of {n} complete records with a public
 n (records are replaced), counts and tables of counts with n secret (records are added or removed).
-`gaps` are means of {many} records of which values may be missing, at the worst mean.
+`gaps` are means of {many} records of which values may be missing, `secret n` is one of a secret
+number of records, {n}, both at the worst mean.
 `stream`, `window` and `decay` are sums of events released one by one: of all so far, of the last 7,
 of events that count 0.9 times as much with every step.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
@@ -81,6 +83,9 @@ class Task:
     def error(self, privacy: Privacy) -> tuple[float, Certificate | None]:
         """muhat's, and what it says of it."""
         kind, _, size = self.name.partition(" ")
+        if kind == "secret":
+            one = mh.Box([-1.0], [1.0])
+            return mh.plan_mean(domain=one, n=None, privacy=privacy).error_at(n=N), None
         if kind != "categories":
             plan = self.plan(privacy)
             return plan.expected_error or plan.certificate.error, plan.certificate
@@ -120,6 +125,7 @@ def tasks() -> Iterator[Task]:
         yield Task(f"box {d}", of_boxes(d, N))
     for d in (1, 3):
         yield Task(f"gaps {d}", of_gaps(d, MANY))
+    yield Task("secret n", of_secret(N))
     for d in (2, 4, 16, 64):
         yield Task(f"ball {d}", of_balls(d, N))
     for d in (2, 4, 16, 64):

@@ -67,6 +67,14 @@ def of_gaps(d: int, n: int) -> tuple[Known, ...]:
     )
 
 
+def of_secret(n: int) -> tuple[Known, ...]:
+    """The mean of a secret number of records in [−1, 1], at the worst mean: sum and count."""
+    return (
+        Known("K-norm", lambda promise: math.sqrt(8) / n / pure_epsilon(promise)),
+        Known("normal", lambda promise: 2 / n * normal(promise)),
+    )
+
+
 def of_balls(d: int, n: int) -> tuple[Known, ...]:
     """The mean of vectors in the unit ball, of n records: each moves it by 2/n."""
     moved, norm = 2 / n, math.sqrt(d * (d + 1))

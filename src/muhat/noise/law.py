@@ -42,6 +42,8 @@ class Shape(ABC):
     """Whether the coordinates are independent, so that others beside them change nothing."""
     elliptic: ClassVar[bool] = False
     """Whether every combination of coordinates has the law of one, up to its scale."""
+    log_concave: ClassVar[bool] = True
+    """Whether quantiles of combinations are convex in the coefficients, as for such a density."""
 
     @property
     def stable(self) -> bool:
@@ -88,7 +90,10 @@ class Law(Shape):
     """A shape of noise that is sampled exactly, and that knows what it hides."""
 
     sensitivity_norm: ClassVar[float]
-    """The norm in which it is measured how far one person moves the integers: 1, 2 or ∞."""
+    """The norm in which it is measured how far one person moves the integers: 1, 2 or ∞.
+
+    0 if moves of records are counted instead, each as far as one may be.
+    """
 
     @property
     @abstractmethod

@@ -82,8 +82,9 @@ class Stairs(
     sensitivity_norm = 1.0
 
     def __post_init__(self) -> None:
-        shaped = 1 <= self.inner <= self.step <= LARGEST_STEP and 0 < self.ratio < 1
-        if not shaped or self.ratio.denominator > 1 << 2 * RATIO_BITS:
+        widest = 2 * LARGEST_STEP if self.end is None else self.step
+        shaped = 1 <= self.inner <= widest and 1 <= self.step <= LARGEST_STEP
+        if not (shaped and 0 < self.ratio < 1) or self.ratio.denominator > 1 << 4 * RATIO_BITS:
             raise InvalidInput("stairs need 1 <= inner <= step <= 2^60 and a ratio below 1.")
         if self.last is not None and (self.end is None or not 0 <= self.last <= HEIGHT):
             raise InvalidInput("what is left at the end of stairs is at most their first weight.")
@@ -196,8 +197,7 @@ class Stairs(
 
     @property
     def _table(self) -> int:
-        """How many endless stairs are picked from at a time: all but 2^-64 of them, if few."""
-        return min(MOST_STAIRS, math.ceil(45 / -math.log(self.ratio)))
+        return _table_of(self.ratio)
 
     @cached_property
     def _picks(self) -> Picks:
@@ -342,6 +342,19 @@ def falling(allowed: Privacy | Strength, parts: int = 1) -> Fraction | None:
     squared = Strength.of(allowed, NoiseKind.PURE).squared
     root = whole_root_down(squared * (1 << 2 * _PRECISION))
     return falling_exponential(Fraction(root, parts << _PRECISION), _PRECISION)[1]
+
+
+def _table_of(ratio: Fraction) -> int:
+    """How many endless stairs are picked from at a time: all but 2^-64 of them, if few."""
+    return min(MOST_STAIRS, math.ceil(45 / -math.log(ratio)))
+
+
+def geometric(ratio: Fraction, words: Words) -> int:
+    """A whole number that is at least j with probability ratio^j."""
+    table, found = _table_of(ratio), 0
+    while (further := int(_on_and_on(ratio, table).draw(1, words)[0])) == table:
+        found += further
+    return found + further
 
 
 def _falling_ends(scale: Fraction, ratio: Fraction, count: int) -> Ends:

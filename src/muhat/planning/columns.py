@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,7 @@ from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.columns import columns_recipe
 from muhat.mechanisms.sums.joint import bounded_share, share_for_mean
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
+from muhat.mechanisms.sums.pair import pair_recipe
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.law import ScaleFamily
 from muhat.noise.laws import LAWS
@@ -65,6 +67,18 @@ def column_recipes(
         if secret_mean or lattice.squares or lattice.counts:
             recipes[each.name] = _recipe(task, each, lattice, protection or task.protection)
     return recipes
+
+
+def pair_recipes(task: Task) -> list[Recipe]:
+    """Stairs for the sum of a single column and its count, where the mean is their ratio."""
+    asked = task.asked
+    one = asked.domain.by_column and asked.domain.dim == 1 and asked.clip is None
+    divided = asked.statistic == "mean" and (task.is_secret or asked.missing == "drop")
+    if not (one and divided) or asked.population or not task.privacy.admits_pure:
+        return []
+    lattice = replace(_lattice(task, LAWS["laplace"]), squares=False)
+    found = pair_recipe("pair", lattice, task.protection) if lattice.box.reach[0] else None
+    return [] if found is None else [found]
 
 
 def _recipe(

@@ -20,6 +20,7 @@ from muhat.ellipsoids.result import norm
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.mechanisms.sums.joint import farthest_from
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
+from muhat.mechanisms.sums.pair import PairRecipe
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import Spread
@@ -74,7 +75,8 @@ class NoisySums(Mechanism):
     @property
     def words(self) -> str:
         """The name in more words."""
-        return WORDS[self.name]
+        stairs = ", with stairs on both" if isinstance(self.recipe, PairRecipe) else ""
+        return WORDS[self.name] + stairs
 
     @property
     def is_ratio(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from muhat import _check
@@ -16,11 +17,20 @@ from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import elliptic_law
 from muhat.noise.protection import Protection
-from muhat.planning.columns import ball_recipes, check_population, column_recipes, releases_columns
+from muhat.planning.columns import (
+    ball_recipes,
+    check_population,
+    column_recipes,
+    pair_recipes,
+    releases_columns,
+)
 from muhat.planning.sums import NoisySums, best_of
 from muhat.planning.terms import Terms, UnderTerms, kinds_of_noise
 from muhat.planning.two_steps import two_steps
 from muhat.statistics.bounded import Bounded, refuse_dropped_records
+
+_STAIRS = Fraction(1, 2)
+"""ε² from which on stairs on a sum and a count are worth more than K-norm noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +104,8 @@ class Task(UnderTerms):
                     given("missing", "none"),
                     ".",
                 )
-            return list(found.values())
+            pairs = pair_recipes(self) if self.asked.mechanism is None else []
+            return [*found.values(), *pairs]
         if self.asked.population:
             if not found:
                 raise InvalidInput(
@@ -114,7 +125,12 @@ class Task(UnderTerms):
             kinds = kinds[:1]
         if self.asked.statistic == "mean" and releases_columns(self):
             named = {NoiseKind.NORMAL: "gaussian", NoiseKind.PURE: "box-norm"}
-            return list(column_recipes(self, [named[kind] for kind in kinds]).values())
+            found = column_recipes(self, [named[kind] for kind in kinds])
+            # For a smaller ε stairs gain less than one per cent here.
+            pure = NoiseKind.PURE
+            gains = pure in kinds and self.protection.strength_squared(pure) >= _STAIRS
+            pairs = pair_recipes(self) if gains else []
+            return [*found.values(), *pairs]
         names = {kind: elliptic_law(kind).mechanism for kind in kinds}
         found = ball_recipes(self, list(names.values()), share)
         return [

@@ -134,3 +134,16 @@ def test_what_stairs_are_not_for_is_refused_in_words():
     with pytest.raises(mh.InvalidInput, match="Laplace"):
         mh.plan_mean(domain=mh.Box([0], [1]), n=9, privacy=mh.PureDP(1e-6), mechanism="staircase")
     assert mh.plan_count(privacy=mh.PureDP(1e-6)).mechanism == "laplace"
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [mh.Ellipsoid([[4.0]]), mh.LpBall(p=1, dim=1), mh.SchattenBall(p=1, shape=(1, 1))],
+    ids=lambda domain: type(domain).__name__,
+)
+def test_every_body_of_one_dimension_has_stairs_by_itself(domain):
+    plan = mh.plan_mean(domain=domain, privacy=mh.PureDP(epsilon=2.0), n=100)
+    assert plan.recipe.name == "staircase"
+    assert plan.expected_error < 0.93 * min(error for _, error in plan.alternatives)
+    listed = mh.plan_mean(domain=mh.Points([[1.0], [2.0]]), privacy=mh.PureDP(epsilon=2.0), n=100)
+    assert listed.recipe.name != "staircase"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ FEWEST_DEVIATIONS = 5
 
 _COUNT_MISS = 1 / 16
 """What the count may miss of all, where it has noise of an earlier step."""
+
+_ROUNDS = (12, 24, 24)
+"""Halvings of the rounds in which an interval is shortened, where one round is not enough."""
 
 _HALVINGS = 48
 """Ends are found to this many bits of the domain, and rounded outwards."""
@@ -110,9 +114,13 @@ class Ratio(
 
     def is_empty(self, confidence: float) -> NDArray[np.bool_]:
         """Where the count may be that of no values at all, of shape (d,)."""
-        spread = self._counted
-        least = spread.law.quantile(confidence, spread.rows) * self.count_scale
-        return np.broadcast_to(self.count <= least, self.sums.shape)
+        law, rows = self._counted.law, self._counted.rows
+        if law.log_concave:
+            few = self.count <= law.quantile(confidence, rows) * self.count_scale
+        else:
+            none = np.zeros(self.count.shape)
+            few = law.pair_tail(self.count, none, self.count_scale, rows) > 1 - confidence
+        return np.broadcast_to(few, self.sums.shape)
 
     def interval(
         self, confidence: float, *, joint: bool, sampling: Floats | float = 0.0
@@ -165,21 +173,28 @@ class Ratio(
     def _searched(self, confidence: float, joint: bool, sampling: Floats) -> tuple[Floats, Floats]:
         """Other noise: q is convex in τ and grows by at most q(0, σ_N) < N̂, so halving finds it.
 
-        Simultaneously by Bonferroni's inequality.
+        Of stairs it is known only that q grows with |τ|: it is taken at the end, and again at the
+        nearer end that follows. Simultaneously by Bonferroni's inequality.
         """
         spread, count = self.sum_spread, np.broadcast_to(self.count, self.sums.shape)
         miss = (1 - confidence) / (len(self.sums) if joint else 1)
 
-        def too_far(tau: Floats) -> NDArray[np.bool_]:
+        def too_far(tau: Floats, place: Floats | None = None) -> NDArray[np.bool_]:
             reach = np.sqrt(np.maximum((self.sums - tau * count) ** 2 - sampling**2, 0.0))
-            scales = spread.scales, tau * self.count_scale
+            scales = spread.scales, (tau if place is None else place) * self.count_scale
             return spread.law.pair_tail(reach, *scales, spread.rows) < miss
 
         middle = self.sums / np.where(count > 0, count, 1.0)
         empty = self.is_empty(1 - miss)
         lowest = np.minimum(self.lower - self.shift, middle)
         highest = np.maximum(self.upper - self.shift, middle)
-        lower, upper = last_inside(too_far, middle, np.stack([lowest, highest]))
+        ends = np.stack([lowest, highest])
+        if spread.law.log_concave:
+            ends = last_inside(too_far, middle, ends)
+        for halvings in () if spread.law.log_concave else _ROUNDS:
+            place = np.maximum(np.abs(ends), np.abs(middle))
+            ends = last_inside(partial(too_far, place=place), middle, ends, halvings)
+        lower, upper = ends
         return np.where(empty, -math.inf, lower), np.where(empty, math.inf, upper)
 
     def _is_hopeless(self) -> NDArray[np.bool_]:
@@ -224,14 +239,17 @@ class Ratio(
 
 
 def last_inside(
-    too_far: Callable[[Floats], NDArray[np.bool_]], start: Floats, ends: Floats
+    too_far: Callable[[Floats], NDArray[np.bool_]],
+    start: Floats,
+    ends: Floats,
+    halvings: int = _HALVINGS,
 ) -> Floats:
     """The last point from `start` to each of the ends that is not too far, rounded outwards.
 
     `ends` has shape (2, d); an end that is not too far itself is that point.
     """
     inside, outside, beyond = np.broadcast_to(start, ends.shape), ends, too_far(ends)
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = inside + (outside - inside) / 2
         far = too_far(middle)
         outside, inside = np.where(far, middle, outside), np.where(far, inside, middle)

@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
+
 from muhat.domains import Domain
 from muhat.domains.integers import SumLattice
 from muhat.domains.vectors import Vector
@@ -35,7 +37,7 @@ _STEP_BITS = 50
 def staircase(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Stairs on the sum of a single column."""
     first = body.blocks[0]
-    if len(body.blocks) > 1 or len(first.axes) > 1 or first.table is not None:
+    if not _is_one_number(body):
         raise InvalidInput("staircase is for a single column.")
     assert isinstance(first.lattice, SumLattice)
     whole = IntegerQuery(first.lattice, (1,), 0, first.from_zero)
@@ -71,9 +73,15 @@ def _moved(query: IntegerQuery, protection: Protection) -> Fraction:
 
 
 def _competes(domain: Domain, promise: Privacy | Strength) -> bool:
-    """For one column and a whole promise; what learns within shares of one has Laplace noise."""
-    one = domain.dim == 1 and (domain.by_column or domain.euclidean_radius is not None)
-    return one and isinstance(promise, Privacy) and least_stairs(promise, 1) is not None
+    """For one number and a whole promise; what learns within shares of one has Laplace noise."""
+    if domain.dim > 1 or not isinstance(promise, Privacy) or least_stairs(promise, 1) is None:
+        return False
+    return _is_one_number(Body.of(domain, 2.0, np.ones(1)))
+
+
+def _is_one_number(body: Body) -> bool:
+    first = body.blocks[0]
+    return len(body.blocks) == 1 and len(first.axes) == 1 and first.table is None
 
 
 STAIRCASE = SumMechanism(
