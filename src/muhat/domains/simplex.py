@@ -32,9 +32,11 @@ from muhat.ellipsoids.result import (
     SmallestEllipsoid,
     floored,
     norm,
+    with_factor,
     with_scales,
 )
 from muhat.ellipsoids.symmetric_bodies import LARGEST_ROOT, around_alike
+from muhat.ellipsoids.verification import gamma
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 
@@ -44,8 +46,9 @@ MOST_WEIGHTED = {"difference": 40, "shifted": 200}
 MOST_CORNERS = 5_000
 """Corners up to which a simplex is released: its noise is moved onto the total by a matrix."""
 
-MOST_TABLED = 40
-"""Corners up to which parts have the noise of their own smallest ellipsoid."""
+MOST_TABLED, MOST_UNEVEN, LARGEST_UNEVEN = 40, 300, 500
+"""Corners up to which parts have the noise of their own ellipsoid, those of unequal weights too,
+and up to which unequal weights have an ellipsoid of their own."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -144,7 +147,8 @@ class Simplex(Domain):
         corners = self.dim + self.origin
         if corners > MOST_CORNERS:
             raise InvalidInput(f"a simplex of more than {MOST_CORNERS} corners is not released.")
-        if corners <= MOST_TABLED:
+        uneven = bool((weights != weights[0]).any())
+        if corners <= (MOST_UNEVEN if uneven else MOST_TABLED):
             return super().moved_block(K, offset, p, weights, neighbors)
         # Equal noise on every corner's part, then onto the total: the best there is at equal
         # weights, but for pure privacy (one row more) and a secret number with the corner 0.
@@ -204,11 +208,13 @@ def around_simplex(d: int, origin: bool, body: str, p: float, weights: Vector) -
 def around_weighted_simplex(
     d: int, origin: bool, body: str, p: float, weights: Vector
 ) -> SmallestEllipsoid:
-    """The ellipsoid of equal weights, and what it costs at others; its floor from a measure.
+    """The best ellipsoid that treats all corners alike but the one of the largest weight.
 
-    Corners with the probabilities u ∝ (w·D)², D² ∝ w^{p−2}: two of them at random, given that
-    they differ, have E = 2(diag u − uuᵀ)/(1 − Σu²), one of them the covariance diag u − uuᵀ. If
-    no weight stands out, tr((D·W·E·W·D)^½) is close to √2·‖w‖_p, the value of equal noise.
+    For one large weight and others that are equal it is the smallest of all, by symmetry. Its
+    floor is from a measure: corners with the probabilities u ∝ (w·D)², D² ∝ w^{p−2}: two of them
+    at random, given that they differ, have E = 2(diag u − uuᵀ)/(1 − Σu²), one of them the
+    covariance diag u − uuᵀ. If no weight stands out, tr((D·W·E·W·D)^½) is close to √2·‖w‖_p, the
+    value of equal noise.
     """
     plain = around_simplex(d, origin, body, p, np.ones(d))
     value = norm(weights * plain.scales, p) * (1 + NORM_ERROR)
@@ -218,7 +224,83 @@ def around_weighted_simplex(
     if d <= LARGEST_ROOT:
         powers = (0.0, 2.0, 6.0, 14.0) if math.isinf(p) else (p - 2,)
         floors += [_corner_floor(d, origin, body, p, weights, power) for power in powers]
+    if 2 < d + origin <= LARGEST_UNEVEN:
+        uneven = _around_one_corner(d, origin, body, p, weights, max(floors))
+        if uneven.value < value:
+            return uneven
+        floors.append(uneven.floor)
     return replace(plain, value=value, floor=max(floors), is_exact=False)
+
+
+def _around_one_corner(
+    d: int, origin: bool, body: str, p: float, weights: Vector, floor: float
+) -> SmallestEllipsoid:
+    """zᵀM⁻z = Σ a_i z_i² over the corners' parts z, Σz = 0, with one a for a corner by itself.
+
+    Differences of corners need a_i + a_j ≤ 1: 1 − η for one and η ≤ ½ for the others. About the
+    point with the parts π a corner is at a_i(1 − 2π_i) + Σaπ² = 1: a ∝ 1/(1 − 2π), and π = ρ for
+    one corner, (1 − ρ)/(m − 1) for the others.
+    """
+    from scipy.optimize import minimize_scalar
+
+    m = d + origin
+    heavy = int(np.argmax(weights))
+
+    def parts(at: float) -> tuple[Vector, Vector]:
+        """1/a and π of every corner."""
+        if body == "difference":
+            b = np.full(m, 1 / at)
+            b[heavy] = 1 / (1 - at)
+            return b, np.full(m, 1 / m)
+        pi = np.full(m, (1 - at) / (m - 1))
+        pi[heavy] = at
+        b = 1 - 2 * pi
+        return np.asarray(b * (1 + float(np.sum(pi**2 / b)))), pi
+
+    def scales(b: Vector) -> Vector:
+        # M = diag(b) − bbᵀ/Σb; the corner 0 is no coordinate.
+        rest = (b.sum() - b)[:d] / b.sum()
+        return np.asarray(np.sqrt(b[:d] * rest))
+
+    ends = (-40.0, math.log(0.5)) if body == "difference" else (1 / m, 0.5 - 1e-9)
+    shape = math.exp if body == "difference" else float
+    best = minimize_scalar(
+        lambda at: math.log(norm(weights * scales(parts(shape(at))[0]), p)),
+        bounds=ends,
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    b, pi = parts(shape(float(best.x)))
+    root = np.sqrt(b)
+    direction = root / np.sqrt(np.sum(b))
+    factor = (root[:, None] * (np.eye(m) - np.outer(direction, direction)))[:d]
+    if math.isfinite(p):
+        sizes = weights * scales(b)
+        D = (sizes / norm(sizes, p)) ** (p / 2 - 1) * (1 - CLOSED_FORM_ERROR)
+        moment = (np.diag(pi) - np.outer(pi, pi))[:d, :d]
+        if body == "difference":
+            moment = _pair_moment(factor @ factor.T, weights * D, origin)
+        floor = max(floor, dual_floor(moment, 2, weights * D))
+    error = gamma(4 * m + 64) + CLOSED_FORM_ERROR
+    found = with_factor(factor, floor, p, weights, scales=scales(b), error=error)
+    return found if body == "difference" else replace(found, shift=pi[:d])
+
+
+def _pair_moment(M: Matrix, weights: Vector, origin: bool) -> Matrix:
+    """E[ssᵀ] of the differences of corners that M calls for: where M is best, E ∝ M·diag(w²)·M.
+
+    Whatever of it is no measure on pairs is left out.
+    """
+    d = len(M)
+    weighted = M * weights**2
+    pairs = np.zeros((d + origin, d + origin))
+    pairs[:d, :d] = np.maximum(-(weighted @ M), 0.0)
+    if origin:
+        # The corner 0 has the column that makes rows of M add up to 0.
+        pairs[:d, d] = pairs[d, :d] = np.maximum(weighted @ M.sum(axis=1), 0.0)
+    np.fill_diagonal(pairs, 0.0)
+    moment = np.diag(pairs.sum(axis=1)) - pairs
+    return np.asarray(moment[:d, :d] / (pairs.sum() / 2))
 
 
 def _corner_floor(
