@@ -28,6 +28,7 @@ from benchmarks.least_known import (
     of_diamonds,
     of_gaps,
     of_prefixes,
+    of_replaced,
     of_secret,
     of_streams,
 )
@@ -60,6 +61,8 @@ n (records are replaced), counts and tables of counts with n secret (records are
 number of records, {n}, both at the worst mean.
 `stream`, `window` and `decay` are sums of events released one by one: of all so far, of the last 7,
 of events that count 0.9 times as much with every step.
+`replaced` are prefixes, and products of them, of records that are replaced, their number public:
+the noise is in proportion to 1/μ, and one promise stands for all.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
 (Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
@@ -79,6 +82,8 @@ class Task:
 
     name: str
     known: tuple[Known, ...]
+    asked: tuple[Privacy, ...] = ()
+    """The promises that are tried, all where it is empty."""
 
     def error(self, privacy: Privacy) -> tuple[float, Certificate | None]:
         """muhat's, and what it says of it."""
@@ -105,6 +110,10 @@ class Task:
             return mh.plan_queries(mh.workloads.prefix(int(size)), privacy=privacy)
         if kind in STREAMS:
             return mh.stream.plan_prefix_counter(int(size), privacy, **STREAMS[kind])
+        if kind == "replaced":
+            axes = [mh.workloads.prefix(int(axis)) for axis in size.split("x")]
+            workload = mh.workloads.kron(*axes)
+            return mh.plan_queries(workload, privacy=privacy, neighbors="substitute")
         d = int(size)
         if kind == "gaps":
             box = mh.Box([-1.0] * d, [1.0] * d)
@@ -136,6 +145,9 @@ def tasks() -> Iterator[Task]:
         yield Task(f"stream {size}", of_streams(size, [1.0] * size))
     yield Task("window 256", of_streams(256, [1.0] * 7))
     yield Task("decay 256", of_streams(256, [0.9**k for k in range(256)]))
+    for axes in ((256,), (1025,), (2048,), (4096,), (32, 32), (64, 64)):
+        name = "x".join(map(str, axes))
+        yield Task(f"replaced {name}", of_replaced(axes), asked=(mh.GDP(mu=1.0),))
     for size in (2, 5, 20):
         yield Task(f"categories {size}", of_categories(size, N))
 
@@ -166,7 +178,7 @@ def lines() -> Iterator[str]:
     """One line a task and promise."""
     tally: Counter[str] = Counter()
     for task in tasks():
-        for privacy in promises():
+        for privacy in task.asked or promises():
             best, name = min((each.error(privacy), each.name) for each in task.known)
             if math.isinf(best):
                 continue

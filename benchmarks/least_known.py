@@ -173,6 +173,23 @@ def of_streams(steps: int, weights: list[float]) -> tuple[Known, ...]:
     return (*found, causal, *of_prefixes(steps))
 
 
+def of_replaced(axes: tuple[int, ...]) -> tuple[Known, ...]:
+    """Running totals along every axis, of records that are replaced.
+
+    Columns of the square root, of the tree and of their products have no negative inner products:
+    two are at most √2 as far apart as one is long. All columns of the tree share its root.
+    """
+    root = math.prod(math.sqrt(math.fsum(_root_series(cells))) for cells in axes)
+    nodes = math.prod(
+        math.sqrt(math.fsum(k.bit_count() for k in range(1, cells + 1))) for cells in axes
+    )
+    levels = math.prod(math.ceil(math.log2(cells)) + 1 for cells in axes) - 1
+    return (
+        Known("tree, normal", lambda promise: math.sqrt(2 * levels) * nodes * normal(promise)),
+        Known("square root", lambda promise: math.sqrt(2) * root * normal(promise)),
+    )
+
+
 def _root_series(cells: int) -> list[float]:
     """Squared norms of the rows of the square root of the prefix matrix, times its largest."""
     coefficient, squares = 1.0, [1.0]

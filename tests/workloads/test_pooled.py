@@ -20,7 +20,7 @@ def small_is_large(monkeypatch):
     monkeypatch.setattr(factors, "LONGEST_SOLVED", 8)
     monkeypatch.setattr(factors, "LARGEST_PAIRED", 8)
     monkeypatch.setattr(factors, "LARGEST_PAIRED_DENSE", 8)
-    monkeypatch.setattr("muhat.workloads.gram_factors.steps_for", lambda size, pairs: 2)
+    monkeypatch.setattr("muhat.workloads.gram_factors.steps_for", lambda size, started: 2)
 
 
 @pytest.mark.parametrize("p", [2, 4, INF])

@@ -39,7 +39,7 @@ LARGEST_SOLVED = 4096
 """The most cells (or queries, whichever is less) of a workload without structure."""
 
 LARGEST_PAIRED_DENSE = 512
-"""Kronecker products of so few cells are solved as a whole under substitution."""
+"""Under substitution so few cells are solved from equal weights, Kronecker products as a whole."""
 
 LARGEST_SUM = 1 << 23
 """The most entries of a sum of workloads that is added up before it is factorised."""
@@ -152,7 +152,8 @@ def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factoriz
         )
     _refuse_uneven(W)
     with np.errstate(all="ignore"):
-        found = _solved_by_gram(W, p, neighbors, tol) if rows > cells else None
+        many = rows >= cells > LARGEST_PAIRED_DENSE and neighbors is Neighbors.SUBSTITUTE
+        found = _solved_by_gram(W, p, neighbors, tol) if many or rows > cells else None
         small = cells <= LARGEST_REPEATED and rows * cells <= LARGEST_REPEATED**3
         if found is None or (small and found.gap > max(tol, POOR)):
             found = _better(_solved_dense(W, p, neighbors, tol), found)

@@ -67,7 +67,8 @@ def solve_gram(W: Workload, p: float, tol: float, *, pairs: bool) -> Solution | 
     rank = N - 1 if pairs else N
     try:
         start = pooled_start(W, gram / unit, p) if pairs else None
-        ascent = ascend(points, rows, rank, p, 0.9 * tol, limit=steps_for(N, pairs), start=start)
+        limit = steps_for(N, started=start is not None)
+        ascent = ascend(points, rows, rank, p, 0.9 * tol, limit=limit, start=start)
     except FloatingPointError:
         return None
     u = ascent.row_weights

@@ -32,12 +32,10 @@ class Solution:
 INTERIOR, CLIMB = "optimised by interior point", "optimised by multiplicative steps"
 
 
-def steps_for(size: int, pairs: bool = False) -> int:
+def steps_for(size: int, *, started: bool = False) -> int:
     """How many eigendecompositions of this size are worth waiting for.
 
-    Weights of many pairs begin where those of pools of cells ended.
+    `started`: the weights begin where those of pools of cells ended.
     """
-    if pairs and size > 1024:
-        return 8192 // size
-    least = 24 if size <= 1024 else 8
+    least = 12288 // size if started else 24 if size <= 1024 else 8
     return min(1000, max(least, int(1.2e10 / max(size, 1) ** 3)))

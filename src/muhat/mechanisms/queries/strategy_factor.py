@@ -233,8 +233,10 @@ class MatrixFactor:
 
     def column_distance(self, norm: float) -> Fraction:
         """The farthest pair in ℓ₂; in ℓ₁ twice the largest column."""
-        if norm == 1:
-            return 2 * self.column_size(1)
+        return 2 * self.column_size(1) if norm == 1 else self._farthest
+
+    @cached_property
+    def _farthest(self) -> Fraction:
         floats = self.matrix.T.astype(np.float64)
         # Each entry may be off by 2^-53 of itself once it is a float, hence each column too.
         rounding = float(_column_sizes(self.matrix, 2).max()) * 2.0**-51
@@ -265,7 +267,9 @@ class MatrixFactor:
 
 def rounded_factor(strategy: Floats, scale: float) -> MatrixFactor:
     """round(scale·strategy) in integers; scale·strategy must stay below 2^62."""
-    return MatrixFactor(np.rint(strategy * scale).astype(np.int64), scale)
+    matrix = np.rint(strategy * scale).astype(np.int64)
+    matrix.setflags(write=False)
+    return MatrixFactor(matrix, scale)
 
 
 def _column_sizes(matrix: NDArray[np.int64], norm: float) -> Floats:
