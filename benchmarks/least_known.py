@@ -164,6 +164,7 @@ def of_streams(steps: int, weights: list[float]) -> tuple[Known, ...]:
     root = math.sqrt(rows * math.fsum(squares))
     found = (
         Known("Laplace, events", lambda promise: answers * laplace(promise)),
+        Known("staircase, events", lambda promise: answers * staircase(promise)),
         Known("normal, events", lambda promise: answers * normal(promise)),
         Known("square root", lambda promise: root * normal(promise)),
     )

@@ -17,12 +17,14 @@ from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
 from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.running_laplace import LaplaceRunningNoise
 from muhat.mechanisms.queries.running_optimum import OptimalRunningNoise
+from muhat.mechanisms.queries.running_stairs import StairsRunningNoise
 from muhat.mechanisms.queries.streaming import RunningNoise
 from muhat.workloads.factorize import LONGEST_SOLVED
 
-Noise = RunningNoise | LaplaceRunningNoise
+Noise = RunningNoise | LaplaceRunningNoise | StairsRunningNoise
 NOISES: dict[str, type[Noise]] = {
-    noise.mechanism: noise for noise in (RunningNoise, OptimalRunningNoise, LaplaceRunningNoise)
+    noise.mechanism: noise
+    for noise in (RunningNoise, OptimalRunningNoise, LaplaceRunningNoise, StairsRunningNoise)
 }
 MOST_WEIGHED = LONGEST_SOLVED
 """Steps of streams whose events do not count the same in all sums after them."""

@@ -32,6 +32,7 @@ from muhat.mechanisms.queries.running_optimum import (
     OptimalRunningNoise,
     several_floor,
 )
+from muhat.mechanisms.queries.running_stairs import StairsRunningNoise, stairs_for
 from muhat.mechanisms.queries.streaming import NOISE_BITS, RunningNoise, shares_of, unit_exponent
 from muhat.noise.error import moment_bound
 from muhat.noise.kinds import NoiseKind, Strength
@@ -290,7 +291,7 @@ def plan_prefix_counter(
     apart = _check.count("apart", apart)
     events = _weights(window, decay, size, memory)
     asked = Asked(terms, size, bounds, scalar, _check.norm_order(p), memory, events, apart)
-    found = [MAKERS[kind](asked) for kind in _kinds(asked)]
+    found = [sums for kind in _kinds(asked) for sums in MAKERS[kind](asked)]
     if len(found) > 1:
         found.sort(key=lambda each: each.expected_error)
     return Plan.of(replace(found[0], rivals=tuple(found[1:])))
@@ -364,7 +365,7 @@ def _kinds(asked: Asked) -> list[NoiseKind]:
     return list(NoiseKind) if competes else [NoiseKind.NORMAL]
 
 
-def _normal(asked: Asked) -> RunningSums:
+def _normal(asked: Asked) -> list[RunningSums]:
     """Normal noise of the best factorisation; of the square root for long streams."""
     strength, several = gaussian_mu_squared(asked.terms.privacy), asked.terms.contributions
     shares = shares_of([float(reach) for reach in asked.reaches], asked.p)
@@ -374,12 +375,12 @@ def _normal(asked: Asked) -> RunningSums:
     longest = LONGEST_SOLVED if asked.p == 2 or events != Weights() else LONGEST_SOLVED // 2
     if asked.memory == KeptNoise.memory and asked.size <= longest:
         optimal = OptimalRunningNoise(*given, asked.p, events.window, events.decay)
-        return asked.answered(grids, optimal)
-    return asked.answered(grids, RunningNoise(*given))
+        return [asked.answered(grids, optimal)]
+    return [asked.answered(grids, RunningNoise(*given))]
 
 
-def _laplace(asked: Asked) -> RunningSums:
-    """Laplace noise on events and on sums of them."""
+def _pure(asked: Asked) -> list[RunningSums]:
+    """Laplace noise on events and on sums of them; stairs on events of one number."""
     if asked.memory != KeptNoise.memory:
         raise InvalidInput(
             "a few buffers have normal noise alone: use ",
@@ -398,10 +399,20 @@ def _laplace(asked: Asked) -> RunningSums:
     grids = asked.grids([share**2 for share in shares], strength, LAPLACE_BITS)
     exponents, reaches = _units(grids)
     several = asked.terms.contributions
-    noise = LaplaceRunningNoise.fitted(
-        asked.size, exponents, reaches, shares, strength, several, asked.apart, asked.events
+    events, apart = asked.events, asked.apart
+    laplace = LaplaceRunningNoise.fitted(
+        asked.size, exponents, reaches, shares, strength, several, apart, events
     )
-    return asked.answered(grids, noise)
+    found = [asked.answered(grids, laplace)]
+    # Of sums of stairs only the variance is known.
+    if asked.p == 2 and len(grids) == 1:
+        law = stairs_for(asked.terms.privacy, several, reaches[0])
+        if law is not None:
+            stairs = StairsRunningNoise(
+                asked.size, exponents, reaches, law, several, apart, *events
+            )
+            found.append(asked.answered(grids, stairs))
+    return found
 
 
 def _weights(window: int | None, decay: float | None, size: int, memory: str) -> Weights:
@@ -423,7 +434,7 @@ def _weights(window: int | None, decay: float | None, size: int, memory: str) ->
     return Weights(None, exact)
 
 
-MAKERS = {NoiseKind.NORMAL: _normal, NoiseKind.PURE: _laplace}
+MAKERS = {NoiseKind.NORMAL: _normal, NoiseKind.PURE: _pure}
 
 
 def _units(grids: Grids) -> tuple[tuple[int, ...], tuple[int, ...]]:

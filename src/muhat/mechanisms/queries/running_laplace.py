@@ -122,9 +122,7 @@ class LaplaceRunningNoise(
 
     def floor(self, p: float) -> float:
         """What ‖√variances‖_p cannot be below, with unit sensitivity."""
-        if self.events == Weights() and self.size > SOLVED_CLOSELY:
-            return prefix_floor(self.size, p)
-        return solved(self.size, p, self.events).floor
+        return floor_of(self.size, p, self.events)
 
     def made_for(self, promise: Privacy) -> bool:
         """Whether it is as strong as the promise allows."""
@@ -178,6 +176,13 @@ class LaplaceRunningNoise(
         given = tuple(exponents), tuple(reaches), levels
         sums = best_sums(size, events)
         return cls(size, *given, sums, strength_squared, contributions, apart, *events)
+
+
+def floor_of(size: int, p: float, events: Weights) -> float:
+    """That of the solver, or of the closed form for long running sums."""
+    if events == RUNNING and size > SOLVED_CLOSELY:
+        return prefix_floor(size, p)
+    return solved(size, p, events).floor
 
 
 @lru_cache(maxsize=32)
