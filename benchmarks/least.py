@@ -148,7 +148,7 @@ def tasks() -> Iterator[Task]:
     for axes in ((256,), (1025,), (2048,), (4096,), (32, 32), (64, 64)):
         name = "x".join(map(str, axes))
         yield Task(f"replaced {name}", of_replaced(axes), asked=(mh.GDP(mu=1.0),))
-    for size in (2, 5, 20):
+    for size in (2, 5, 20, 100):
         yield Task(f"categories {size}", of_categories(size, N))
 
 

@@ -318,6 +318,33 @@ def test_points_move_the_answer_at_most_by_the_farthest_pair(contributions):
     assert query.answer(counts, 5) == expected
 
 
+@pytest.mark.parametrize("contributions", [1, 7])
+@pytest.mark.parametrize(
+    "points",
+    [np.eye(6)[::-1], np.vstack([np.eye(3), -np.eye(3)]) * [1, 5, 1e-3] + 4, LISTED.points],
+    ids=["categories", "l1 corners", "others"],
+)
+@pytest.mark.parametrize("neighbors", Neighbors)
+def test_points_move_laplace_noise_by_at_most_two_rows(points, contributions, neighbors):
+    K = mh.Points(points)
+    pure = protection(neighbors, contributions, NoiseKind.PURE)
+    recipe = laplace(Body.of(K, 2, np.ones(K.dim)), 2, np.ones(K.dim), pure)
+    table = [[int(entry) for entry in row] for row in recipe.query.table]
+    others = table if neighbors is SUBSTITUTE else [[0] * K.dim]
+    farthest = contributions * max(
+        sum(abs(a - b) for a, b in zip(first, second, strict=True))
+        for first in table
+        for second in others
+    )
+    declared = recipe.query.sensitivity(1, neighbors, contributions)
+    assert farthest <= declared
+    if K.dim != 3 or len(points) == 6:
+        assert farthest > declared * (1 - Fraction(1, 10**9))
+    louder = replace(recipe.query, table=recipe.query.table * 1.01)
+    with pytest.raises(AssertionError, match="more sensitive"):
+        replace(recipe, query=louder)
+
+
 def test_the_farthest_pair_is_found_among_many():
     from muhat.mechanisms.sums.table_query import largest_distance
 

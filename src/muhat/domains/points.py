@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import matrix, vector
 from muhat.domains.base import Domain
+from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip
 from muhat.domains.norms import p_norm
 from muhat.domains.points_lattice import PointsLattice, nearest_codes
+from muhat.domains.simplex import Simplex
 from muhat.domains.vectors import Matrix, Vector, check_scale, pulled_in, records
 from muhat.ellipsoids.combined import SIZE, around_opposite_points
 from muhat.ellipsoids.result import SmallestEllipsoid
@@ -92,13 +94,39 @@ class Points(Domain):
         return self.points
 
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        if self._are_unit_vectors:
+            return Simplex(self.dim).ellipsoid(body, p, weights, tol)
         if self.is_symmetric:
             opposite = self.points - self.center
             return around_opposite_points(opposite, p, weights, tol).scaled(SIZE[body])
         return super().ellipsoid(body, p, weights, tol)
 
+    @property
+    def _are_unit_vectors(self) -> bool:
+        """Whether they are all of them, each once: categories, in any order."""
+        ones = self.points == 1
+        once = (ones.sum(axis=0) == 1).all() and (ones.sum(axis=1) == 1).all()
+        return self.dim > 2 and bool(once) and not self.points[~ones].any()
+
     def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
         return around_opposite_points(self.points, p, weights, tol)
+
+    @property
+    def has_l1(self) -> bool:
+        return bool((self.half_widths > 0).all())
+
+    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+        if not self.has_l1:
+            return super().l1_block(block, p, weights)
+        # One record moves at most as much as the two longest rows have together. Sums that are
+        # measured from 0 stay so.
+        centers = [np.zeros(self.dim), self.center][: 1 + bool(block.center.any())]
+        tables = [(self.points - center) / self.half_widths for center in centers]
+        longest = [np.sort(np.abs(table).sum(axis=1))[-2:].sum() for table in tables]
+        best = int(np.argmin(longest))
+        lattice = PointsLattice.of(self.points, nearest=True)
+        axes = np.ones(self.dim)
+        return Block(lattice, axes, centers[best], self.half_widths, table=tables[best])
 
     def corner_lattice(self, offset: tuple[float, ...] | None = None) -> PointsLattice | None:
         return None if offset else PointsLattice.of(self.points, nearest=True)

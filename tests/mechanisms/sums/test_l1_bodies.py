@@ -36,6 +36,37 @@ def test_the_parts_of_a_product_share_the_promise_as_is_best(parts):
     assert dict(plan.alternatives)["ellipsoid-norm"] > 1.2 * best
 
 
+@pytest.mark.parametrize("size", [6, 20, 100])
+def test_categories_have_the_noise_of_their_counts(size):
+    plan = mh.plan_mean(domain=mh.Points(np.eye(size)[::-1]), n=1000, privacy=PURE)
+    assert plan.mechanism == "laplace"
+    assert plan.expected_error == pytest.approx(math.sqrt(8 * size) / 1000, rel=1e-9)
+    assert dict(plan.alternatives)["ellipsoid-norm"] == pytest.approx(
+        math.sqrt(2 * size * (size - 1)) / 1000, rel=1e-6
+    )
+    told = np.eye(size)[np.arange(4000) % 3]
+    release = mh.mean(told, domain=plan.domain, n=4000, privacy=PURE)
+    # Beyond 22 scales once in e^22, for a hundred numbers: P < 1e-7.
+    assert (np.abs(release.value - told.mean(axis=0)) < 22 * 2 / 4000).all()
+    assert (release.value[:3] > 0.3).all()
+
+
+def test_corners_of_an_l1_ball_have_the_noise_of_the_ball():
+    corners = mh.LpBall(p=1, dim=8, scale=np.arange(1, 9), center=np.full(8, 3.0))
+    for kind in ("mean", "sum"):
+        planner = {"mean": mh.plan_mean, "sum": mh.plan_sum}[kind]
+        plans = [
+            planner(domain=K, n=1000, privacy=PURE)
+            for K in (corners, mh.Points(corners.vertices()))
+        ]
+        assert plans[0].mechanism == plans[1].mechanism == "laplace"
+        assert plans[0].expected_error == pytest.approx(plans[1].expected_error, rel=1e-9)
+        told = np.repeat(corners.vertices()[:4], 250, axis=0)
+        truth = told.mean(axis=0) if kind == "mean" else told.sum(axis=0)
+        off = np.abs(plans[1].release(told).value - truth)
+        assert (off < 22 * plans[1].recipe.scales / (1000 if kind == "mean" else 1)).all()
+
+
 def test_few_corners_keep_the_noise_of_the_ellipsoid():
     plan = mh.plan_mean(domain=mh.Simplex(3) * mh.Simplex(3), n=100, privacy=PURE)
     assert plan.mechanism == "ellipsoid-norm"

@@ -4,7 +4,8 @@ A record in cell k adds the public integer vector Y_k to the sum: v = Σ_k count
 record of parts q_k ≥ 0 that add up to T adds Σ_k q_k·Y_k, and v = ⌊Σ_k S_k·Y_k/T⌉. The table is
 the points in whitened coordinates, times a scale, rounded; whatever rounding did, the sensitivity
 is that of the table itself: parts move within the hull of its rows, so the largest distance
-between two rows bounds a replacement, and the longest row a record that comes or goes.
+between two rows bounds a replacement, and the longest row a record that comes or goes. In the ℓ₁
+norm two rows are at most as far apart as they are long together: unit vectors just so far.
 """
 
 from __future__ import annotations
@@ -70,11 +71,14 @@ class TableQuery(SumQuery):
         return [1 / Fraction(self.scale)] * self.rows
 
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
-        """An upper bound on ‖v − v'‖₂ over all neighbours; only parts are rounded after it."""
-        if norm != 2:
-            raise InvalidInput("listed points and their parts are released in the ℓ₂ norm.")
-        rounding = math.sqrt(self.rows) * (1 + 2.0**-50) if self.lattice.part_bits else 0.0
-        moved = _reach(self.table, neighbors)
+        """An upper bound on ‖v − v'‖₁ or ‖v − v'‖₂ over all neighbours.
+
+        Only parts are rounded after it.
+        """
+        if norm not in (1, 2):
+            raise InvalidInput("listed points and parts are released in the ℓ₁ or the ℓ₂ norm.")
+        rounding = _rounding(self.rows, norm) if self.lattice.part_bits else 0.0
+        moved = _reach(self.table, neighbors, norm)
         return contributions * Fraction(moved) + Fraction(rounding)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,28 +95,37 @@ def fit_table(
     share: Fraction,
 ) -> TableQuery:
     """The table that is as large as a share allows; whitened points of shape (N, r)."""
-    contributions = protection.contributions
-    spread = _reach(whitened, protection.neighbors)
+    contributions, norm = protection.contributions, law.sensitivity_norm
+    spread = _reach(whitened, protection.neighbors, norm)
     if spread == 0 or whitened.shape[1] == 0:
         return TableQuery(lattice, np.zeros_like(whitened), 1.0)
     room = math.sqrt(protection.strength_squared(law.kind) * share) * float(law.unit)
-    # Rounding the table moves a distance by at most √r, and rounding v by √r more.
-    rounding = math.sqrt(whitened.shape[1]) * (1 + 1 / contributions)
+    # Rounding the table moves a distance by at most √r, and rounding v by √r more; r in ℓ₁.
+    rounding = _rounding(whitened.shape[1], norm) * (1 + 1 / contributions)
     scale = (room / contributions * (1 - 2.0**-40) - rounding) / spread
     if scale * spread < 2.0**20:
         raise InvalidInput(TOO_STRONG)
     return TableQuery(lattice, np.rint(whitened * scale), scale)
 
 
-def _reach(table: Floats, neighbors: Neighbors) -> float:
+def _rounding(rows: int, norm: float) -> float:
+    """The norm of (1, …, 1), rounded up."""
+    return math.sqrt(rows) * (1 + 2.0**-50) if norm == 2 else float(rows)
+
+
+def _reach(table: Floats, neighbors: Neighbors, norm: float) -> float:
     """A proved upper bound on how far one record can move the sum of rows."""
-    if neighbors is Neighbors.SUBSTITUTE:
+    replaced = neighbors is Neighbors.SUBSTITUTE
+    if norm == 2 and replaced:
         return largest_distance(table)
     if not table.size:
         return 0.0
+    if norm == 1:
+        longest = np.sort(np.sum(np.abs(table), axis=1))[-2 if replaced else -1 :]
+        return float(longest.sum() * (1 + (table.shape[1] + 8) * 2.0**-53))
     # r squares and their sum round at most r + 1 times, the root once.
-    longest = math.sqrt(float(np.sum(table**2, axis=1).max()))
-    return float(longest * (1 + (table.shape[1] + 8) * 2.0**-53))
+    length = math.sqrt(float(np.sum(table**2, axis=1).max()))
+    return float(length * (1 + (table.shape[1] + 8) * 2.0**-53))
 
 
 def largest_distance(points: Floats) -> float:
