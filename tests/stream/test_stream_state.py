@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import stat
@@ -219,6 +220,45 @@ def test_a_consistent_file_with_wrong_fields_is_refused():
         body = content[:15] + len(text).to_bytes(8, "little") + text + content[23 + length : -32]
         with pytest.raises(mh.InvalidInput, match="not a saved counter"):
             State.from_bytes(body + hashlib.sha256(body).digest())
+
+
+EVERY_NOISE = {
+    "optimum": (PROMISE, {}),
+    "largest error": (PROMISE, {"p": math.inf}),
+    "window": (PROMISE, {"window": 3}),
+    "decay": (PROMISE, {"decay": 0.5}),
+    "apart": (PROMISE, {"contributions": 3, "apart": 4}),
+    "replaced": (PROMISE, {"neighbors": "substitute"}),
+    "square root": (PROMISE, {"horizon": 1030}),
+    "few buffers": (PROMISE, {"memory": "few-buffers"}),
+    "laplace": (mh.PureDP(epsilon=1.0), {}),
+    "laplace, window": (mh.PureDP(epsilon=1.0), {"window": 3, "p": math.inf}),
+    "stairs": (mh.PureDP(epsilon=8.0), {"horizon": 6}),
+    "stairs, decay": (mh.PureDP(epsilon=8.0), {"decay": 0.5}),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_NOISE)
+def test_counters_with_every_noise_are_restored_and_never_with_a_stronger_promise(name):
+    import hashlib
+
+    promise, options = EVERY_NOISE[name]
+    counter = mh.stream.prefix_counter(**{"horizon": 20, "privacy": promise, **options})
+    counter.push_many([0.5] * 4)
+    state = State(counter._plan, counter._engine, 4, list(counter._last), None)
+    content = state.to_bytes("0" * 32)
+    again = State.from_bytes(content)
+    assert again.plan.to_dict() == counter._plan.to_dict()
+    assert (again.plan.deviations == counter._plan.deviations).all()
+    assert again.plan.certificate == counter.certificate
+    length = int.from_bytes(content[15:23], "little")
+    header = json.loads(content[23 : 23 + length])
+    stronger = {"epsilon": 0.5} if isinstance(promise, mh.PureDP) else {"rho": 0.01}
+    header["plan"]["privacy"] |= stronger
+    text = json.dumps(header).encode()
+    body = content[:15] + len(text).to_bytes(8, "little") + text + content[23 + length : -32]
+    with pytest.raises(mh.InvalidInput, match="not a saved counter"):
+        State.from_bytes(body + hashlib.sha256(body).digest())
 
 
 def test_the_charge_is_remembered_and_not_repeated(tmp_path):

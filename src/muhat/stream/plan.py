@@ -244,7 +244,9 @@ class RunningSums(Mechanism):
 
     def note(self, source: Engine) -> str:
         """How many events there may be."""
-        return self.title
+        if self.contributions == 1 or self.noise.apart == 1:
+            return self.title
+        return f"{self.title}, those of a person at least {self.noise.apart} steps apart"
 
     def read(self, source: Engine) -> Engine:
         """Nothing yet."""
@@ -359,7 +361,8 @@ def _kinds(asked: Asked) -> list[NoiseKind]:
     if not promise.admits_normal:
         return [NoiseKind.PURE]
     normal, pure = (Strength.of(promise, kind).squared for kind in NoiseKind)
-    least = LEAST_GAIN if asked.size < MANY_STEPS else LEAST_GAIN_OF_MANY
+    few = asked.size < MANY_STEPS or asked.events != Weights()
+    least = LEAST_GAIN if few else LEAST_GAIN_OF_MANY
     drawn = asked.memory == KeptNoise.memory and asked.size <= LONGEST
     competes = promise.admits_pure and drawn and pure >= least**2 * normal
     return list(NoiseKind) if competes else [NoiseKind.NORMAL]

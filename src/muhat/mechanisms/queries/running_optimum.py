@@ -72,7 +72,7 @@ class OptimalRunningNoise(
         "strength_squared",
         "contributions",
         "apart",
-        "p",
+        Key("p", infinite=True),
         "window",
         "decay",
     ),
