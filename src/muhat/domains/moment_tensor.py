@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from muhat.domains.integers import Clip
 from muhat.domains.moment_basis import TensorBasis
 from muhat.domains.moment_ellipsoid import around_tensors, check_size
 from muhat.domains.moment_lattice import LiftClip, MomentLattice
+from muhat.domains.moment_weights import MOST_VARIABLES, TOLERANCE, around_weighted_squares
 from muhat.domains.norms import ball_order, p_norm, touching
 from muhat.domains.vectors import Matrix, Vector, offsets
 from muhat.ellipsoids.result import SmallestEllipsoid
@@ -182,7 +183,15 @@ class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
         return around_tensors(self.basis, body, p, weights)
 
     def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        return around_tensors(self.basis, "symmetric", p, weights)
+        plain = around_tensors(self.basis, "symmetric", p, weights)
+        if self.order != 2 or self.record_dim > MOST_VARIABLES or plain.gap < TOLERANCE:
+            return plain
+        found = around_weighted_squares(self.basis, p, weights)
+        return (
+            found
+            if found.value < plain.value
+            else replace(plain, floor=max(plain.floor, found.floor))
+        )
 
     def moved_block(
         self, K: Domain, offset: Vector, p: float, weights: Vector, neighbors: Neighbors

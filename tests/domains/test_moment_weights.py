@@ -1,0 +1,64 @@
+"""x⊗x at unequal weights: the largest form on a simplex, its bound, and the ellipsoid."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.domains import moment_weights
+from muhat.domains.moment_weights import largest_on_simplex
+
+RNG = np.random.default_rng(17)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_the_largest_form_on_the_simplex_is_found_and_bounded(d):
+    drawn = np.vstack([np.eye(d), RNG.dirichlet(np.full(d, 0.5), size=5000)])
+    for _ in range(20):
+        G = RNG.normal(size=(d, d))
+        G = G + G.T + 3 * np.eye(d) * RNG.integers(0, 2)
+        peaks, bound = largest_on_simplex(G)
+        seen = np.einsum("ij,jk,ik->i", drawn, G, drawn).max()
+        found = float(peaks[0] @ G @ peaks[0])
+        assert peaks.sum(axis=1) == pytest.approx(1)
+        assert seen <= found + 1e-6
+        assert found <= bound <= found + 2e-5 * max(abs(found), 1)
+
+
+def test_a_bound_that_is_cut_short_still_bounds(monkeypatch):
+    monkeypatch.setattr(moment_weights, "MOST_PARTS", 1)
+    G = np.array([[1.0, 3.0, 0.0], [3.0, 1.0, 2.0], [0.0, 2.0, 1.5]])
+    peaks, bound = largest_on_simplex(G)
+    assert float(peaks[0] @ G @ peaks[0]) <= bound <= 3.0 + 1e-12
+
+
+@pytest.mark.parametrize("p", [2, 4, math.inf])
+@pytest.mark.parametrize("kind", ["square", "product", "drawn"])
+def test_both_sides_are_contained_and_the_gap_is_small(kind, p):
+    K = mh.MomentTensor(order=2, dim=3)
+    weights = np.ones(6)
+    if kind == "drawn":
+        weights = np.exp(np.random.default_rng(2).normal(size=6))
+    else:
+        weights[0 if kind == "square" else 1] = 10.0
+    found = mh.smallest_ellipsoid(K, p, "symmetric", weights=weights)
+    x = RNG.normal(size=(20_000, 3)) * np.exp(RNG.normal(size=(20_000, 3)))
+    points = K.clip(x * 1e3)
+    inverse = np.linalg.inv(found.matrix)
+    assert np.einsum("ij,jk,ik->i", points, inverse, points).max() <= 1 + 1e-9
+    assert found.gap < 1.1e-3
+
+
+def test_sums_of_squares_with_a_secret_number_have_noise_that_follows_the_weights():
+    K, weights = mh.MomentTensor(order=2, dim=3), [1, 10, 1, 1, 1, 1]
+    plan = mh.plan_sum(domain=K, n=None, privacy=mh.ZCDP(0.5), weights=weights)
+    assert plan.expected_error == pytest.approx(8.002, rel=1e-3)
+    assert plan.certificate is not None
+    assert plan.certificate.ratio < 1.01
+    x = RNG.normal(size=(200, 3))
+    release = plan.release(x)
+    far = np.abs(release.value - K.clip(x).sum(axis=0)) / release.standard_error
+    assert far.max() < 8  # once in 10^14 draws
