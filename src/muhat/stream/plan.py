@@ -118,9 +118,13 @@ class RunningSums(Mechanism):
 
     def weight_after(self, pushed: Any) -> Any:
         """How many events the sums after so many pushes count, each by its weight."""
-        if self.noise.events == Weights():
-            return pushed
-        return np.concatenate([[0.0], self.noise.events.shares(self.horizon)])[pushed]
+        return pushed if self._counted is None else self._counted[pushed]
+
+    @cached_property
+    def _counted(self) -> Floats | None:
+        """That after 0, 1, … pushes; None where every event counts the same."""
+        events = self.noise.events
+        return None if events == Weights() else np.append(0.0, events.shares(self.horizon))
 
     @property
     def name(self) -> str:
