@@ -229,6 +229,8 @@ def test_the_papers_mechanism_stands_beside_ours_and_its_bounds(privacy):
         assert found.shifted / found.difference == pytest.approx(gain, rel=1e-6)
         plan = mh.plan_mean(domain=domain, n=200, privacy=privacy, mechanism="gaussian")
         assert found.difference == pytest.approx(plan.expected_error, rel=1e-6)
+        named = mh.plan_mean(domain=domain, n=200, privacy=privacy, mechanism="shifted-gaussian")
+        assert found.shifted == pytest.approx(named.expected_error, rel=1e-6)
         assert all(bound.value is None or bound.value < found.difference for bound in found)
         assert "Theorem 15" in found.describe()
         ours = max(bound.value for bound in found if bound.source == "derived")

@@ -19,7 +19,7 @@ from muhat.domains.lattice import SimplexLattice
 from muhat.mechanisms.sums.block_query import BlockQuery
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.box_norm import box_norm
-from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian
+from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian, shifted_gaussian
 from muhat.mechanisms.sums.joint import count_only, joint
 from muhat.mechanisms.sums.laplace import laplace, plain_laplace
 from muhat.mechanisms.sums.table_query import TableQuery
@@ -60,6 +60,8 @@ def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     pure = protection(neighbors, contributions, NoiseKind.PURE)
     body = Body.of(K, 2, w, neighbors)
     made = [gaussian(body, 2, w, guard), ellipsoid_norm(body, 4, w, pure)]
+    if neighbors is SUBSTITUTE and not K.is_symmetric:
+        made.append(shifted_gaussian(body, 2, w, guard))
     if K.has_l1:
         made.append(laplace(body, 2, w, pure))
     if isinstance(K, mh.Box):

@@ -1,7 +1,8 @@
 """Nikolov and Tang's own mechanism and bounds, beside what became of them here.
 
 NT24, Theorem 15: with A·B₂ the smallest ellipsoid around K, wherever it is centred, normal noise of
-the covariance 4AAᵀ/(μn)² keeps μ-GDP, and errs by 2Γ_p(K)/(nμ) at p = 2. muhat's noise is that of
+the covariance 4AAᵀ/(μn)² keeps μ-GDP, and errs by 2Γ_p(K)/(nμ) at p = 2; plans make it where asked
+for by its name, `mechanism="shifted-gaussian"`. muhat's noise is that of
 K − K: Γ_p(K − K) ≤ 2Γ_p(K), with equality for a K that is symmetric. Proofs: docs/proofs/bounds.md,
 docs/proofs/gaussian.md.
 """

@@ -8,7 +8,12 @@ from __future__ import annotations
 from muhat.domains import Domain
 from muhat.mechanisms.sums.box_norm import BOX_NORM
 from muhat.mechanisms.sums.calibration import SumMechanism
-from muhat.mechanisms.sums.ellipsoidal import ELLIPSOID_NORM, ELLIPSOID_NORM_DELTA, GAUSSIAN
+from muhat.mechanisms.sums.ellipsoidal import (
+    ELLIPSOID_NORM,
+    ELLIPSOID_NORM_DELTA,
+    GAUSSIAN,
+    SHIFTED_GAUSSIAN,
+)
 from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
 from muhat.mechanisms.sums.staircase import STAIRCASE
 from muhat.noise.kinds import NoiseKind, Strength
@@ -24,6 +29,7 @@ MECHANISMS = {
         ELLIPSOID_NORM,
         ELLIPSOID_NORM_DELTA,
         PLAIN_LAPLACE,
+        SHIFTED_GAUSSIAN,
     )
 }
 
