@@ -187,6 +187,11 @@ class NoisySums(Mechanism):
         n = self.n or 1
         return n * self.error_if(n) if self.unknowns else self.expected_error or 0.0
 
+    @property
+    def handicap(self) -> float:
+        """By how much its error must be smaller for what others release beside."""
+        return 1.0 if self.recipe.query.square_rows else SQUARES_WORTH
+
     def with_records(self, n: int) -> NoisySums:
         """The same noise on the sums of n records."""
         return replace(self, terms=replace(self.terms, n=n))
@@ -202,7 +207,12 @@ class NoisySums(Mechanism):
         if self.n is None:
             return ()
         sums = [rival for rival in self.rivals if isinstance(rival, NoisySums)]
-        return tuple((f"{each.name}, {each.recipe.name}", each.error_if(self.n)) for each in sums)
+        return tuple((each.full_name, each.error_if(self.n)) for each in sums)
+
+    @property
+    def full_name(self) -> str:
+        """The name among ratios."""
+        return f"{self.recipe.name} {self.name}"
 
     def _scales_at(self, offsets: Floats) -> Floats:
         """The scale of A − τ·N̂ in every column, for means τ at these offsets from the centre."""
@@ -348,7 +358,7 @@ class NoisySums(Mechanism):
     def notes(self) -> list[str]:
         """The certificate, the alternatives, and what projecting would gain."""
         lines = [] if self.is_ratio and self.n is None else certificate_lines(self.certificate)
-        lines += [*alternatives_line(self, self.p), *self._squares_line()]
+        lines += [*alternatives_line(self, self.p), *self._counts_line(), *self._squares_line()]
         if self.projected_error is not None and self.spread is not None:
             plain, _ = self.spread.root_mean_square(2)
             if self.projected_error < 0.95 * plain:
@@ -357,6 +367,16 @@ class NoisySums(Mechanism):
                     f"{self.projected_error:.4g} instead of {plain:.4g}, but no longer unbiased."
                 )
         return lines
+
+    def _counts_line(self) -> list[str]:
+        """Why a rival of less error was not taken."""
+        sums = [rival for rival in self.rivals if isinstance(rival, NoisySums)]
+        better = [each for each in sums if each.error_by_record < self.error_by_record]
+        return [
+            f"The {each.full_name} would have more noise on the number of recorded values."
+            for each in better
+            if each.handicap > SQUARES_WORTH and self.alternatives
+        ]
 
     def _squares_line(self) -> list[str]:
         """What an interval for the population would cost, where this noise has no squares."""
@@ -462,8 +482,7 @@ def best_of(found: Sequence[NoisySums]) -> NoisySums:
     """
 
     def rank(each: NoisySums) -> float:
-        worth = 1 if each.recipe.query.square_rows else SQUARES_WORTH
-        return float(f"{each.error_by_record * worth:.9e}")
+        return float(f"{each.error_by_record * each.handicap:.9e}")
 
     best, *others = sorted(found, key=rank)
     return replace(best, rivals=tuple(others))
