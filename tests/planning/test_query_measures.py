@@ -65,3 +65,13 @@ def test_the_matrix_of_noisy_tables_has_the_scales_that_are_stated(neighbors):
     query = fit_residuals(f, LAWS["laplace"], Fraction(1), f.neighbors, 1, method="tables")
     lengths = np.linalg.norm(query.decoded_by(f), axis=1)
     assert lengths == pytest.approx(query.scales, rel=1e-9)
+
+
+def test_errors_are_simulated_once_for_all_releases(monkeypatch):
+    plan = mh.plan_queries(W.prefix(5), privacy=mh.GDP(1.0), p=INF, neighbors="substitute")
+    known = plan.certificate
+    monkeypatch.setattr(answer_noise, "root_mean_square", None)
+    for total in (5, 10):
+        release = plan.release(np.full(5, total // 5))
+        assert release.n == total
+        assert release.certificate is known

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 Axes = tuple[int, ...]
 
+_KEPT = {"noise", "_error", "certificate", "recorded_weights", "recorded_noise"}
+"""What is found once, whatever n is."""
+
 
 class Counts(Protocol):
     """Records that can be counted by cell; nothing is read before `reading`."""
@@ -292,9 +295,18 @@ class LinearAnswers(Mechanism):
                 ", but the data have another number of records.",
                 hint=("Leave ", Parameter("n"), " out to have them counted."),
             )
-        terms = self.terms.counted(total) if self.n is None else self.terms
+        if self.n is not None:
+            return self
+        terms = self.terms.counted(total)
+        self.certificate  # noqa: B018  found once for all releases of a plan
         rivals = tuple(replace(rival, terms=terms) for rival in self.rivals)
-        return replace(self, terms=terms, rivals=rivals)
+        return self.beside(rivals, terms)
+
+    def beside(self, rivals: tuple[Mechanism, ...], terms: Terms) -> LinearAnswers:
+        """The same with these rivals and a counted n: no error rests on them, so it is kept."""
+        found = replace(self, rivals=rivals, terms=terms)
+        vars(found).update((name, value) for name, value in vars(self).items() if name in _KEPT)
+        return found
 
     def admit(self, source: Counts) -> None:
         """Refuse errors without bound."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -104,7 +103,7 @@ def linear_answers(asked: LinearQueries, terms: Terms) -> LinearAnswers:
     ]
     errors = comparable_errors(found)
     best, *others = sorted(range(len(found)), key=errors.__getitem__)
-    return replace(found[best], rivals=tuple(found[place] for place in others))
+    return found[best].beside(tuple(found[place] for place in others), terms)
 
 
 def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
