@@ -123,7 +123,7 @@ def test_a_promise_beyond_arithmetic_is_refused(privacy, neighbors):
         W.marginals((2, 2), order=1),
         W.parity(2, 1),
         W.kron(W.prefix(2), W.prefix(2)),
-        W.prefix(1100),
+        W.prefix(4100),
     ):
         with pytest.raises(mh.InvalidInput, match=r"too (weak|strong)|normal noise alone"):
             mh.plan_queries(workload, privacy=privacy, neighbors=neighbors)
@@ -241,11 +241,11 @@ def test_the_covariance_of_marginals_has_the_stated_variances(p, neighbors):
 @pytest.mark.parametrize("factor", [3, -0.25])
 @pytest.mark.parametrize("neighbors", ["add-remove", "substitute"])
 def test_a_multiple_of_a_long_prefix_is_multiplied(neighbors, factor):
-    plan = mh.plan_queries(factor * W.prefix(1100), privacy=RHO, neighbors=neighbors)
-    histogram = np.arange(1100) % 5
+    plan = mh.plan_queries(factor * W.prefix(4100), privacy=RHO, neighbors=neighbors)
+    histogram = np.arange(4100) % 5
     release = plan.release(histogram)
     assert np.abs((release.value - plan.workload @ histogram) / release.standard_error).max() < 9
-    same = mh.plan_queries(W.prefix(1100), privacy=RHO, neighbors=neighbors)
+    same = mh.plan_queries(W.prefix(4100), privacy=RHO, neighbors=neighbors)
     assert np.allclose(plan.standard_error, abs(factor) * same.standard_error)
     assert plan.certificate.ratio == pytest.approx(same.certificate.ratio)
     assert plan.digest != same.digest

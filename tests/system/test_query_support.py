@@ -145,7 +145,7 @@ def test_noise_on_the_exact_answers_would_be_caught():
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
 def test_a_long_prefix_is_a_function_of_its_integers(monkeypatch, neighbors):
-    plan = mh.plan_queries(W.prefix(1100), privacy=PROMISES["normal"], neighbors=neighbors)
+    plan = mh.plan_queries(W.prefix(4100), privacy=PROMISES["normal"], neighbors=neighbors)
     query = plan.recipe.query
     assert isinstance(query, PrefixQuery)
     one, other = histograms(plan.workload, neighbors, 2)

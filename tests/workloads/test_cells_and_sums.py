@@ -107,10 +107,10 @@ def test_a_long_prefix_is_solved_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda one: one.value)
 def test_a_purely_private_prefix_of_any_length_is_answered(relation, monkeypatch) -> None:
     monkeypatch.setattr(cells_and_sums, "STEPS", 20)
-    plan = mh.plan_queries(prefix(1100), privacy=mh.PureDP(epsilon=1), neighbors=relation)
+    plan = mh.plan_queries(prefix(4100), privacy=mh.PureDP(epsilon=1), neighbors=relation)
     assert plan.mechanism == "laplace noise, cells and sums"
     assert dict(plan.alternatives)["laplace noise, every cell"] > 1.5 * plan.expected_error
-    counts = np.arange(1100) % 7
+    counts = np.arange(4100) % 7
     errors = plan.release(counts).value - np.cumsum(counts)
     # No answer is 12 deviations off, but for 10^-6.
     assert (np.abs(errors) <= 12 * plan.standard_error + 1e-6).all()
