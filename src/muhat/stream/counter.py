@@ -35,8 +35,9 @@ from muhat.privacy import Neighbors, Privacy
 from muhat.release.certificate import Certificate
 from muhat.stream.engines import Engine
 from muhat.stream.grid import as_floats
-from muhat.stream.plan import RunningSums, plan_prefix_counter
+from muhat.stream.plan import plan_prefix_counter
 from muhat.stream.state import create, locate, read, sync_folder
+from muhat.stream.sums import RunningSums
 
 Answer = TypeVar("Answer", bound=float | Floats)
 

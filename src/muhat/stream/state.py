@@ -19,7 +19,7 @@ import numpy as np
 
 from muhat.errors import InvalidInput
 from muhat.stream.engines import Engine
-from muhat.stream.plan import RunningSums
+from muhat.stream.sums import RunningSums
 
 SCHEMA = "muhat.stream.state/1"
 _MAGIC = b"muhat stream 1\n"
