@@ -222,6 +222,8 @@ CASES: dict[str, Case] = {
     "Mean within bounds, n public, 0.5-zCDP": bounded(RHO),
     "Mean within bounds, n public, a fifth missing, 0.5-zCDP": bounded(RHO, absent=0.2),
     "Mean within bounds, n public, 1-DP": bounded(PURE),
+    "Mean within bounds, n public, a fifth missing, 1-DP": bounded(PURE, absent=0.2),
+    "Mean within bounds, n secret, 1-DP": bounded(PURE, secret=True),
     "Mean within bounds, n secret, 0.5-zCDP": bounded(RHO, secret=True),
     "Two means within bounds, n public, a fifth missing, 1-DP, squares asked for": two_columns,
     "Mean within a ball, n public, 0.5-zCDP": in_a_ball(),

@@ -135,6 +135,7 @@ def of_prefixes(cells: int) -> tuple[Known, ...]:
     measured, whose = MEASURED[cells]
     return (
         Known("Laplace, cells", lambda promise: answers * laplace(promise)),
+        Known("geometric, cells", lambda promise: answers * geometric(promise)),
         Known("tree", lambda promise: levels * nodes * laplace(promise)),
         Known("tree, normal", lambda promise: math.sqrt(levels) * nodes * normal(promise)),
         Known("square root", lambda promise: root * normal(promise)),

@@ -63,12 +63,19 @@ def chance_of_so_few(hits, level):
 
 
 def check_pure_noise(name, times):
+    """Of the noise that is taken, and of the best Laplace noise where that is another."""
     workload, neighbors = SIMULATED[name]
-    plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors)
+    plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors)["queries"]
+    found = {each.recipe.law.name: each for each in (*plan.rivals[::-1], plan)}
+    assert set(found) == ({"laplace", "stairs"} if neighbors == "add-remove" else {"laplace"})
+    for each in found.values():
+        check_noise(each, times)
+
+
+def check_noise(plan, times):
     stepped = plan.recipe.law.name == "stairs"
-    assert stepped == (name == "identity")
     errors = simulated(plan, times)
-    noise = plan["queries"].noise
+    noise = plan.noise
     assert deviation_of_variance(errors, noise.standard_error) < WIDE
     assert deviation_of_variance(errors, noise.standard_error * 1.25) > WIDE
     for level in (0.5, 0.95, 0.999):

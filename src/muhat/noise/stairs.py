@@ -15,7 +15,7 @@ Everything is rational: b, the weights, the test of a promise. Proof: docs/proof
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -37,6 +37,7 @@ from muhat.noise.laplace import Laplace
 from muhat.noise.law import IndependentLaw
 from muhat.noise.marginals import Curve, Marginal
 from muhat.noise.picks import Ends, Picks, uniform_each
+from muhat.noise.stair_sums import StairSums, log_moment
 from muhat.privacy import Privacy, as_typed
 
 LARGEST_STEP = 1 << 60
@@ -275,8 +276,10 @@ class Stairs(
         b = self._at_most
         miss = (1 - confidence) / (count if joint else 1)
         rates = np.linspace(0.001, 0.999, 999) * -math.log(b)
-        growth = -np.log1p(-2 * b / (1 - b) ** 2 * (np.cosh(rates) - 1))
-        return float(((math.log(2 / miss) + growth) / rates).min()) / self.unit
+        return float(((math.log(2 / miss) + log_moment(rates, b)) / rates).min()) / self.unit
+
+    def sums(self, rows: Iterable[Floats]) -> StairSums:
+        return StairSums.of(rows, self._at_most, self.unit)
 
     def combined_moment(self, order: float, terms: Floats) -> Floats:
         """That of Laplace noise of scale 1/ε, which is this noise and more, both independent."""

@@ -112,7 +112,7 @@ def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
 
 
 def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRecipe]:
-    """Every law on every strategy; of cells that are answers by themselves stairs too."""
+    """Every law on every strategy; stairs on cells too, if they or (p = 2) sums are the answers."""
     candidates = _candidates(asked, terms, absent)
     protection = terms.protection
     found = [
@@ -125,10 +125,10 @@ def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRec
         for law, factorization in candidates
         if law.kind is NoiseKind.PURE
         and isinstance(factorization.strategy, Identity)
-        and factorization.is_diagonal
+        and (factorization.is_diagonal or asked.p == 2)
         and terms.neighbors is Neighbors.ADD_REMOVE
     ]
-    return [*found, *(recipe for recipe in cells if recipe is not None)]
+    return [*found, *(one for one in cells if one is not None and one.has_exact_intervals)]
 
 
 def _candidates(

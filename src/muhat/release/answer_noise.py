@@ -18,6 +18,7 @@ from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentLaw
 from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import check_covariance_size
+from muhat.noise.stair_sums import StairSums
 from muhat.workloads.linear_map import LinearMap
 
 LARGEST_SIMULATION = 1 << 22
@@ -29,8 +30,8 @@ class AnswerNoise:
     """The noise unit·L·z on m answers, z independent coordinates of a unit law.
 
     `scales`, of shape (m,), are the lengths of its rows; `decoder` is L, None if it was not kept;
-    `independent` says that every answer has a noise variable of its own. `sums`, for Laplace noise,
-    has the coefficients of every answer: intervals are then as short as the law allows.
+    `independent` says that every answer has a noise variable of its own. `sums`, for Laplace noise
+    and stairs, has the coefficients of every answer, for short intervals.
     """
 
     law: IndependentLaw
@@ -125,5 +126,7 @@ class AnswerNoise:
             from_plain(IndependentLaw, fields["law"]),
             scales,
             bool(fields["independent"]),
-            sums=None if sums is None else LaplaceSums.from_dict(sums),
+            sums=None
+            if sums is None
+            else (StairSums if "ratio" in sums else LaplaceSums).from_dict(sums),
         )

@@ -83,9 +83,16 @@ def test_cells_are_cut_where_delta_allows_it() -> None:
 
 
 def test_other_answers_and_replaced_records_keep_their_noise() -> None:
-    for workload, neighbors in ((W.prefix(6), "add-remove"), (W.identity(6), "substitute")):
-        plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors)
-        assert plan.recipe.law.name == "laplace"
+    """Sums of cells that count alike have stairs, too, but for p > 2."""
+    unlike = W.explicit([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
+    for workload, neighbors, p, law in (
+        (W.prefix(6), "add-remove", 2, "stairs"),
+        (W.prefix(6), "add-remove", 4, "laplace"),
+        (unlike, "add-remove", 2, "laplace"),
+        (W.identity(6), "substitute", 2, "laplace"),
+    ):
+        plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors, p=p)
+        assert plan.recipe.law.name == law
 
 
 def test_the_largest_error_of_cells_is_that_of_an_enumeration() -> None:

@@ -28,6 +28,7 @@ from muhat.noise.laplace_sums import LaplaceSums
 from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
 from muhat.noise.least_stairs import least_stairs
 from muhat.noise.protection import Protection
+from muhat.noise.stair_sums import StairSums
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Scaled
 from muhat.workloads.factorization import Factorization
@@ -109,8 +110,8 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
     def on_cells(cls, factorization: Factorization, protection: Protection) -> LinearRecipe | None:
         """Stairs on the counts of all cells as they are, the least noise for a histogram.
 
-        For answers that are cells, times a number, and records that come and go: one of a person
-        moves one cell. None where stairs are not worth it.
+        For answers from cells, and records that come and go: one of a person moves one cell. None
+        where stairs are not worth it.
         """
         size, people = factorization.strategy.shape[1], protection.contributions
         law = least_stairs(protection.promise, people, rows=size)
@@ -131,12 +132,22 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         """The scale of the noise that the decoder takes to the answers."""
         return self.query.unit(self.factorization)
 
-    def laplace_sums(self) -> LaplaceSums | None:
-        """The noise on every answer as a sum of Laplace variables.
+    @property
+    def has_exact_intervals(self) -> bool:
+        """Whether the law of every answer is known: that of a variable, or of a sum of like ones.
 
-        None for other noise, and where the coefficients are too many to look at.
+        Otherwise intervals of stairs would be long, and what their noise gains lost again.
         """
-        if self.law.stable:
+        sums = self.laplace_sums()
+        return self.factorization.is_diagonal or (isinstance(sums, StairSums) and sums.are_alike)
+
+    def laplace_sums(self) -> LaplaceSums | None:
+        """The noise on every answer as a sum of Laplace variables, or of stairs.
+
+        None for normal noise, where every answer has a variable of its own, and where the
+        coefficients are too many to look at.
+        """
+        if self.law.stable or self.factorization.is_diagonal:
             return None
         decoder = self.decoder
         if decoder is None:

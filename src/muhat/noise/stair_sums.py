@@ -1,0 +1,88 @@
+"""How far sums of independent stairs of step 1 reach.
+
+Of k variables with like coefficients the sum is a whole number, times the coefficient, and its law
+is the k-fold convolution, by a Fourier transform whose period is so long that Chernoff's bound on
+what lies beyond it is small beside the misses that are asked for, and is counted as missed. For
+other coefficients it is Chernoff's bound itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+
+from muhat._arrays import Floats
+from muhat.noise.laplace_sums import CUT, STEP, LaplaceSums, Shape
+
+LONGEST = 1 << 20
+"""Half of the longest period that is transformed."""
+
+_RATES = np.linspace(0.005, 0.995, 199)
+_ROUNDING = 2.0**-40
+"""Far more than a transform of numbers that add up to 1 loses."""
+
+
+def log_moment(rates: Floats, ratio: float) -> Floats:
+    """ln E exp(λz) = −ln(1 − V(cosh λ − 1)), V = 2b/(1 − b)², of geometric noise of a ratio b.
+
+    For rates λ below −ln b.
+    """
+    return np.asarray(-np.log1p(-2 * ratio / (1 - ratio) ** 2 * (np.cosh(rates) - 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class StairSums(LaplaceSums):
+    """Sums Σ_j a_j·z_j, one an answer, of stairs z/unit that fall by a ratio or faster.
+
+    E exp(λΣ) = Π E exp(λa_j·z) grows with every |a_j|, so coefficients may be rounded up as those
+    of Laplace noise are. Proof: docs/proofs/stairs.md.
+    """
+
+    ratio: float
+    unit: int
+
+    @classmethod
+    def of(cls, rows: Iterable[Floats], ratio: float, unit: int) -> Self:
+        """The sums whose coefficients are the rows of matrices."""
+        alike = LaplaceSums.of_rows(rows)
+        return cls(alike.peaks, alike.shapes, alike.which, ratio, unit)
+
+    def reaches(self, miss: float) -> Floats:
+        units = np.array([_unit_reach(shape, miss, self.ratio) for shape in self.shapes])
+        return np.asarray(self.peaks / self.unit * units[self.which])
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether every sum has like coefficients."""
+        return all(len(shape) == 1 for shape in self.shapes)
+
+
+@lru_cache(maxsize=4096)
+def _unit_reach(shape: Shape, miss: float, ratio: float) -> float:
+    """t with P(|S| > t) ≤ miss for a largest coefficient of 1."""
+    if len(shape) > 1:
+        return _chernoff(shape, miss, ratio)
+    number, lost = shape[0][1], miss * CUT
+    half = math.ceil(_chernoff(shape, lost, ratio)) + 1
+    if half > LONGEST:
+        return _chernoff(shape, miss, ratio)
+    turns = 2 * math.pi * np.arange(half + 1) / (2 * half + 1)
+    waves = (1 - ratio) ** 2 / (1 - 2 * ratio * np.cos(turns) + ratio**2)
+    within = np.fft.irfft(waves**number, 2 * half + 1)[: half + 1]
+    held = within[0] + 2 * np.concatenate([[0.0], np.cumsum(within[1:])])
+    # What is farther than the period is counted with what is near, and is lost at most; floats too.
+    enough = 1 - held + lost + _ROUNDING <= miss
+    return float(np.argmax(enough)) if enough.any() else _chernoff(shape, miss, ratio)
+
+
+def _chernoff(shape: Shape, miss: float, ratio: float) -> float:
+    rates = _RATES * -math.log(ratio)
+    exponent = np.full(len(rates), math.log(2 / miss))
+    for step, number in shape:
+        exponent += number * log_moment(rates * STEP**-step, ratio)
+    return float((exponent / rates).min()) * (1 + 1e-9)
