@@ -27,7 +27,7 @@ ADDED = {
 
 PUBLIC = {
     *("mean", "sum", "plan_mean", "plan_sum", "quantile", "plan_quantile", "plan_queries"),
-    "privacy_for",
+    *("privacy_for", "prefix_counter", "plan_prefix_counter"),
 }
 """One-line calls keep the words of the user; their signatures are long by intent."""
 

@@ -200,7 +200,8 @@ def test_a_table_is_tidy():
     table = release.table(0.9)
     assert list(table) == [
         *("region", "sex", "column", "quantile"),
-        *("value", "rank_error", "lower", "upper", "recorded", "recorded_error"),
+        *("value", "rank_error", "lower", "upper", "population_lower", "population_upper"),
+        *("recorded", "recorded_error"),
     ]
     assert {len(column) for column in table.values()} == {12}
     place = (table["region"] == "south") & (table["sex"] == "m") & (table["quantile"] == 0.5)

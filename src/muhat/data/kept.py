@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Partition
-from muhat.data.scratch import Scratch, Span
+from muhat.data.scratch import Scratch, Stretch
 from muhat.records.columns import Batch, Column
 
 MEMORY_BYTES = 1 << 28
@@ -77,7 +77,7 @@ class _Written:
     def __init__(
         self,
         batch: Batch,
-        spans: Sequence[tuple[Span, np.dtype[Any], tuple[int, ...]]],
+        spans: Sequence[tuple[Stretch, np.dtype[Any], tuple[int, ...]]],
         scratch: Scratch,
     ) -> None:
         empty = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Span:
+class Stretch:
     """A stretch of the file, in bytes."""
 
     start: int
@@ -29,7 +29,7 @@ class Scratch:
         self._lock = threading.Lock()
         self._end = 0
 
-    def put(self, array: NDArray[Any], place: Span | None = None) -> Span:
+    def put(self, array: NDArray[Any], place: Stretch | None = None) -> Stretch:
         """Write an array, at the end or where there is room for it."""
         with self._lock:
             start = self._end if place is None else place.start
@@ -38,9 +38,9 @@ class Scratch:
             # What is still in the buffer would be in the way of reading elsewhere.
             self._file.flush()
             self._end = max(self._end, start + array.nbytes)
-        return Span(start, array.nbytes)
+        return Stretch(start, array.nbytes)
 
-    def get(self, span: Span, dtype: np.dtype[Any] | type[np.generic]) -> NDArray[Any]:
+    def get(self, span: Stretch, dtype: np.dtype[Any] | type[np.generic]) -> NDArray[Any]:
         """What was written there, as one row of numbers."""
         found = np.empty(span.size, np.uint8)
         with self._lock:

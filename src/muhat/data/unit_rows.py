@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.scratch import Scratch, Span
+from muhat.data.scratch import Scratch, Stretch
 from muhat.data.unit_choice import Mixer, RowBlock
 from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
@@ -261,13 +261,13 @@ class RowsPart:
         self._written = {layout: disk.write(words, room) for layout, words in rows.items()}
 
 
-_Written = dict[RowLayout, list[Span]]
+_Written = dict[RowLayout, list[Stretch]]
 
 
 class _Disk(Scratch):
     """Rows on disk."""
 
-    def write(self, words: Words, room: list[Span] | None = None) -> list[Span]:
+    def write(self, words: Words, room: list[Stretch] | None = None) -> list[Stretch]:
         """Put rows down, first where there is room, which is used up, and then at the end."""
         spans = []
         row = words.shape[1] * words.itemsize
@@ -279,7 +279,7 @@ class _Disk(Scratch):
                 spans.append(self.put(some, place))
         return spans
 
-    def read(self, span: Span, width: int) -> Words:
+    def read(self, span: Stretch, width: int) -> Words:
         """The rows of a stretch, of shape (rows, width)."""
         return self.get(span, np.uint64).reshape(-1, width)
 

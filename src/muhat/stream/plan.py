@@ -70,7 +70,7 @@ def plan_prefix_counter(
     bounds, scalar = bounds_of(lower, upper)
     apart = _check.count("apart", apart)
     events = _weights(window, decay, size, memory)
-    asked = Asked(terms, size, bounds, scalar, _check.norm_order(p), memory, events, apart)
+    asked = AskedSums(terms, size, bounds, scalar, _check.norm_order(p), memory, events, apart)
     found = [sums for kind in _kinds(asked) for sums in MAKERS[kind](asked)]
     if len(found) > 1:
         found.sort(key=lambda each: each.expected_error)
@@ -78,7 +78,7 @@ def plan_prefix_counter(
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedSums:
     """What is asked of a counter, checked."""
 
     terms: Terms
@@ -133,7 +133,7 @@ class Asked:
 Grids = tuple[EventGrid, ...]
 
 
-def _kinds(asked: Asked) -> list[NoiseKind]:
+def _kinds(asked: AskedSums) -> list[NoiseKind]:
     """The kinds of noise that compete: pure noise where it may err less, and can be drawn."""
     promise = asked.terms.privacy
     if not promise.admits_normal:
@@ -146,7 +146,7 @@ def _kinds(asked: Asked) -> list[NoiseKind]:
     return list(NoiseKind) if competes else [NoiseKind.NORMAL]
 
 
-def _normal(asked: Asked) -> list[RunningSums]:
+def _normal(asked: AskedSums) -> list[RunningSums]:
     """Normal noise of the best factorisation; of the square root for long streams."""
     strength, several = gaussian_mu_squared(asked.terms.privacy), asked.terms.contributions
     shares = shares_of([float(reach) for reach in asked.reaches], asked.p)
@@ -160,7 +160,7 @@ def _normal(asked: Asked) -> list[RunningSums]:
     return [asked.answered(grids, RunningNoise(*given))]
 
 
-def _pure(asked: Asked) -> list[RunningSums]:
+def _pure(asked: AskedSums) -> list[RunningSums]:
     """Laplace noise on events and on sums of them; stairs on events of one number."""
     if asked.memory != KeptNoise.memory:
         raise InvalidInput(

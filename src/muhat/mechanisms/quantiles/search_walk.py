@@ -152,9 +152,11 @@ class Walk:
         """The cell about which it is best to ask next, judged by noisy counts alone."""
         found = self.cell
         # Distances from the edge below the cell that was found, on its two sides.
-        below = [Asked(found - one.cell, -one.excess) for one in self._rounds if one.cell < found]
+        below = [
+            Question(found - one.cell, -one.excess) for one in self._rounds if one.cell < found
+        ]
         above = [
-            Asked(one.cell - found + 1, one.excess) for one in self._rounds if one.cell >= found
+            Question(one.cell - found + 1, one.excess) for one in self._rounds if one.cell >= found
         ]
         gaps = [
             Gap.among(asked, clear, outside)
@@ -176,7 +178,7 @@ class Walk:
         return self._tallies[0], len(self._tallies[0].up_to) - 1
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """A question: how far from the cell found, and what it showed, in records on its side."""
 
     distance: int
@@ -186,15 +188,19 @@ class Asked(NamedTuple):
 class Gap(NamedTuple):
     """The farthest question that is not clear, nearer than all clear ones, and the next one."""
 
-    inner: Asked
-    outer: Asked
+    inner: Question
+    outer: Question
     clear: float
 
     @classmethod
-    def among(cls, asked: Sequence[Asked], clear: float, outside: int) -> Gap:
+    def among(cls, asked: Sequence[Question], clear: float, outside: int) -> Gap:
         """Where nothing is clear it ends `outside`."""
-        outer = min((one for one in asked if one.excess > clear), default=Asked(outside, math.inf))
-        inner = max((one for one in asked if one.distance < outer.distance), default=Asked(1, 0.0))
+        outer = min(
+            (one for one in asked if one.excess > clear), default=Question(outside, math.inf)
+        )
+        inner = max(
+            (one for one in asked if one.distance < outer.distance), default=Question(1, 0.0)
+        )
         return cls(inner, outer, clear)
 
     @property
