@@ -28,6 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
+from muhat._progress import Progress
 from muhat.ellipsoids.interior_point import dual_order, trace_norm
 from muhat.ellipsoids.spans import Array
 
@@ -232,13 +233,15 @@ def ascend(
     >>> f"{ascend(Columns(2), TotalOfRows(W), 2, 2.0, 1e-9).value:.6f}"  # the golden ratio
     '1.618034'
     """
-    with np.errstate(all="ignore"):
-        return _WeightSearch(points, rows, rank, p).run(tol, limit, start)
+    with np.errstate(all="ignore"), Progress(limit, "planning") as progress:
+        return _WeightSearch(points, rows, rank, p, progress).run(tol, limit, start)
 
 
 class _WeightSearch:
-    def __init__(self, points: WeightedPoints, rows: Rows, rank: int, p: float) -> None:
-        self.points, self.rows, self.rank = points, rows, rank
+    def __init__(
+        self, points: WeightedPoints, rows: Rows, rank: int, p: float, progress: Progress
+    ) -> None:
+        self.points, self.rows, self.rank, self.progress = points, rows, rank, progress
         self.p, self.q = p, dual_order(p)
         self.split, self.single = points.count, isinstance(points, Columns)
         self.value, self.floor, self.steps = np.inf, 0.0, 0
@@ -272,6 +275,7 @@ class _WeightSearch:
 
     def _try(self, logs: Array) -> _Place | None:
         self.steps += 1
+        self.progress.advance(1)
         try:
             return self._evaluate(logs)
         except (np.linalg.LinAlgError, FloatingPointError):
