@@ -172,7 +172,9 @@ def of_streams(steps: int, weights: list[float]) -> tuple[Known, ...]:
     if min(shares) < 1:
         return found
     causal = Known("tree, weighed", lambda promise: CAUSAL[steps] / pure_epsilon(promise))
-    return (*found, causal, *of_prefixes(steps))
+    # Events are numbers, not counts of records, so that whole noise is none for them.
+    prefixes = (one for one in of_prefixes(steps) if one.name != "geometric, cells")
+    return (*found, causal, *prefixes)
 
 
 def of_replaced(axes: tuple[int, ...]) -> tuple[Known, ...]:

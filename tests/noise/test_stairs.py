@@ -333,3 +333,12 @@ def test_what_pure_noise_may_reveal_is_rounded_to_the_safe_side() -> None:
         assert allowed is not None
         assert low <= allowed
         assert allowed - high < Fraction(1, 1 << 120)
+
+
+@pytest.mark.parametrize("epsilon", [20, 60, 134, 200, 700, 5000])
+@pytest.mark.parametrize("people", [1, 2, 3, 40])
+def test_cells_have_stairs_under_promises_that_promise_next_to_nothing(epsilon, people):
+    """e^−ε is rounded up to 128 bits: several stairs must fall by no more than that together."""
+    law = least_stairs(mh.PureDP(epsilon=epsilon), people, rows=4)
+    assert law.keeps(mh.PureDP(epsilon=epsilon), Fraction(people))
+    assert law.second_moment < 1e-3 or epsilon / people < 10

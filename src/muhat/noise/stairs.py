@@ -49,6 +49,9 @@ HEIGHT = 1 << 120
 """The weight of the first stair, where stairs are cut."""
 
 _PRECISION = 128
+
+MOST_DIGITS = 1 << 14
+"""Bits of e^−ε beyond the usual ones: all that an ε of 10,000 needs."""
 _FINE = 64
 
 
@@ -344,7 +347,9 @@ def falling(allowed: Privacy | Strength, parts: int = 1) -> Fraction | None:
         return None
     squared = Strength.of(allowed, NoiseKind.PURE).squared
     root = whole_root_down(squared * (1 << 2 * _PRECISION))
-    return falling_exponential(Fraction(root, parts << _PRECISION), _PRECISION)[1]
+    # As many digits of a small number as of a large one, up to what nobody means by a promise.
+    precision = _PRECISION + min(3 * (root >> _PRECISION) // 2, MOST_DIGITS)
+    return falling_exponential(Fraction(root, parts << _PRECISION), precision)[1]
 
 
 def _table_of(ratio: Fraction) -> int:

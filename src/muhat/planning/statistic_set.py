@@ -15,6 +15,7 @@ from muhat.data.shared import TableColumns
 from muhat.data.units import People
 from muhat.errors import Impossible
 from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.law import ScaleFamily
 from muhat.planning.allocation import TargetedError, as_fractions, best_shares, needed_shares
 from muhat.planning.group_quantiles import GroupQuantiles, group_quantiles, rank_noise
 from muhat.planning.linear_answers import LinearAnswers
@@ -295,6 +296,12 @@ def _queries(asked: Queries, schema: Schema, terms: Terms) -> Apart:
     def make(given: Terms) -> LinearAnswers:
         return linear_answers(queries, given)
 
-    rows, whole = queries.workload.shape[0], make(terms)
+    rows, best = queries.workload.shape[0], make(terms)
+    # Shares are divided by errors in proportion to the promise, which those of stairs are not.
+    whole = next(
+        one
+        for one in (best, *best.rivals)
+        if isinstance(one, LinearAnswers) and isinstance(one.recipe.law, ScaleFamily)
+    )
     weighted = math.sqrt(asked.weight * rows) * whole.expected_error
     return Apart(asked, make, weighted, float(whole.standard_error.max()))
