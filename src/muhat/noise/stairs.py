@@ -281,8 +281,8 @@ class Stairs(
         rates = np.linspace(0.001, 0.999, 999) * -math.log(b)
         return float(((math.log(2 / miss) + log_moment(rates, b)) / rates).min()) / self.unit
 
-    def sums(self, rows: Iterable[Floats]) -> StairSums:
-        return StairSums.of(rows, self._at_most, self.unit)
+    def sums(self, rows: Iterable[Floats]) -> StairSums | None:
+        return StairSums.of(rows, self._at_most, self.unit) if self.step == 1 else None
 
     def combined_moment(self, order: float, terms: Floats) -> Floats:
         """That of Laplace noise of scale 1/ε, which is this noise and more, both independent."""

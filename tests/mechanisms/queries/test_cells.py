@@ -93,6 +93,9 @@ def test_other_answers_and_replaced_records_keep_their_noise() -> None:
     ):
         plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors, p=p)
         assert plan.recipe.law.name == law
+    # Stairs of several numbers a step are for one answer.
+    several = mh.plan_queries(W.explicit([[1.0], [1.0]]), privacy=PURE, contributions=2)
+    assert several.recipe.law.name == "laplace"
 
 
 def test_the_largest_error_of_cells_is_that_of_an_enumeration() -> None:
