@@ -101,12 +101,14 @@ def bounds(
         where = "--bounds" if bounds else "--ball" if domain is None else "--domain"
         _refuse_beside(where, {"--moment": moment, "--interval": interval})
         order = 2.0 if p is None else p
+        if ball is None:
+            _refuse_beside(where, {"--dim": dim})
         if ball is not None:
             fields, text = _of_ball(ball, dim, n, privacy, order)
+        elif domain is not None:
+            fields, text = _of_domain(domain, n, privacy, order)
         else:
-            _refuse_beside(where, {"--dim": dim})
-            of_set = _of_domain(domain, n, privacy, order) if domain is not None else None
-            fields, text = of_set or _of_box(bounds, n, privacy, order)
+            fields, text = _of_box(bounds, n, privacy, order)
     click.echo(json.dumps({"schema": SCHEMA, **fields}, indent=2) if as_json else text)
 
 

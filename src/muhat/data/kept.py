@@ -16,11 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Partition
-from muhat.data.scratch import Scratch, Stretch
+from muhat.data.scratch import MEMORY_BYTES, Scratch, Stretch
 from muhat.records.columns import Batch, Column
-
-MEMORY_BYTES = 1 << 28
-"""What is kept in memory; more goes to disk."""
 
 
 class Kept:

@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MEMORY_BYTES = 1 << 28
+"""What is kept in memory before a file like this is made."""
+
 
 @dataclass(frozen=True)
 class Stretch:

@@ -16,13 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.scratch import Scratch, Stretch
+from muhat.data.scratch import MEMORY_BYTES, Scratch, Stretch
 from muhat.data.unit_choice import Mixer, RowBlock
 from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
-
-MEMORY_BYTES = 1 << 28
-"""What may wait in memory, before it is copied part by part; more goes to disk."""
 
 PART_BYTES = 1 << 21
 """A part of what is in memory: small enough for the cache."""

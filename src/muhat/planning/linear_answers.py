@@ -118,7 +118,7 @@ class LinearAnswers(Mechanism):
             self.factorization.is_diagonal,
             self.recipe.decoder,
             self.recipe.unit,
-            self.recipe.laplace_sums(),
+            self.recipe.sums,
         )
 
     @cached_property

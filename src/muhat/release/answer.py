@@ -134,6 +134,18 @@ def read_common(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+NOT_INDEPENDENT = (
+    "records of one person are not independent draws, so the sampling error is unknown"
+)
+"""Why people with several records have no interval for a population."""
+
+
+def refuse_population(why: str | None) -> None:
+    """Refuse an interval for the population, if there is a reason."""
+    if why is not None:
+        raise InvalidInput(f'{why}; use target="records".')
+
+
 def interval_fields(interval: tuple[Floats, Floats], target: str = "records") -> dict[str, Any]:
     """The interval around the exact answer for the clipped records, or for their population."""
     lower, upper = interval

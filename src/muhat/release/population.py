@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import Ratio
 from muhat.noise.laws import LAWS
 from muhat.noise.spread import Spread
+from muhat.release.answer import NOT_INDEPENDENT, refuse_population
 
 if TYPE_CHECKING:
     from muhat.release.vector_answer import VectorAnswer
@@ -103,7 +103,7 @@ def population_interval(
     answer: VectorAnswer, confidence: float, *, simultaneous: bool, guaranteed: bool
 ) -> tuple[Floats, Floats]:
     """Lower and upper ends for the population's mean (of a sum: n times that), shape (d,) each."""
-    check_population(answer)
+    refuse_population(why_no_population(answer))
     noise, n = answer.noise, answer.n
     moments, halves = _moments(answer)
     divided = answer.statistic == "mean"
@@ -126,13 +126,6 @@ def population_interval(
     return middle - half, middle + half
 
 
-def check_population(answer: VectorAnswer) -> None:
-    """Refuse where the sampling error is not known, in words."""
-    refused = why_no_population(answer)
-    if refused is not None:
-        raise InvalidInput(f'{refused}; use target="records".')
-
-
 def why_no_population(answer: VectorAnswer) -> str | None:
     """Why a release has no interval for the population; None if it has one."""
     if answer.statistic not in ("mean", "sum") or answer.domain is None:
@@ -140,10 +133,7 @@ def why_no_population(answer: VectorAnswer) -> str | None:
     if answer.unprojected is not None:
         return "a projection moves the value for reasons of its own: ask before projected()"
     if answer.contributions > 1:
-        return (
-            "records of one person are not independent draws, so the sampling error is unknown "
-            "with contributions > 1"
-        )
+        return f"{NOT_INDEPENDENT} with contributions > 1"
     if answer.domain_is_learnt:
         return (
             "the set was learnt from these records and leaves some of them outside, so it says "

@@ -20,11 +20,13 @@ from muhat.mechanisms.quantiles.sampling import clear_of_population
 from muhat.mechanisms.quantiles.search_walk import Comparison
 from muhat.release.answer import (
     CONFIDENCE,
+    NOT_INDEPENDENT,
     POPULATION,
     TARGETS,
     Answer,
     interval_fields,
     read_common,
+    refuse_population,
 )
 from muhat.release.display import MOST_ROWS, around, shortened
 from muhat.release.quantile_grids import AnyGrid, read_grid, shown, span, step, words
@@ -153,10 +155,7 @@ class QuantileAnswer(Answer):
     def why_no_population(self) -> str | None:
         """Why there is no interval for the population; None if there is one."""
         if self.searches[0][0].contributions > 1:
-            return (
-                "records of one person are not independent draws, so the sampling error is unknown "
-                "where a person has several"
-            )
+            return f"{NOT_INDEPENDENT} where a person has several"
         if self.n is None and self.recorded is None:
             return (
                 "the sampling error depends on the number of records, which is secret here and "
@@ -188,11 +187,8 @@ class QuantileAnswer(Answer):
         """
         level = _check.probability("confidence", confidence)
         number = len(self.fractions) * len(self.columns)
-        clear = self._clear
         if _check.one_of("target", target, TARGETS) == "population":
-            if self.why_no_population is not None:
-                raise InvalidInput(f'{self.why_no_population}; use target="records".')
-            clear = self._clear_of_population
+            refuse_population(self.why_no_population)
             if simultaneous:
                 level = 1 - (1 - level) / number
         elif simultaneous:
@@ -203,7 +199,7 @@ class QuantileAnswer(Answer):
         for i, j in np.ndindex(*shape):
             found = self.found[i][j]
             first[i, j], last[i, j] = self.searches[i][j].enclosing(
-                found.comparisons, found.cell, clear(i, j, level)
+                found.comparisons, found.cell, self._clear(i, j, level, target)
             )
             if target == "population" and self.fractions[i] in ENDS:
                 # Of a population the least value may lie below all that were drawn.
@@ -225,14 +221,10 @@ class QuantileAnswer(Answer):
         ]
         return self._shaped(ends[0]), self._shaped(ends[1])
 
-    def _clear(self, i: int, j: int, level: float) -> float:
-        """What the noise of a search does not explain."""
-        return self.searches[i][j].clear(level)
-
-    def _clear_of_population(self, i: int, j: int, level: float) -> float:
-        """What its noise and a draw of the sample do not explain together."""
+    def _clear(self, i: int, j: int, level: float, target: str) -> float:
+        """What the noise of a search, and for a population the draw of it, do not explain."""
         search, fraction = self.searches[i][j], self.fractions[i]
-        if fraction in ENDS:
+        if target == "records" or fraction in ENDS:
             return search.clear(level)
         if self.recorded is not None and self.counts is not None:
             counted = self.recorded[j], self.counts[j]

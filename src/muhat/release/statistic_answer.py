@@ -17,7 +17,15 @@ from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ratio import FEWEST_DEVIATIONS
 from muhat.release import readings
-from muhat.release.answer import CONFIDENCE, POPULATION, TARGETS, Answer, read_common
+from muhat.release.answer import (
+    CONFIDENCE,
+    NOT_INDEPENDENT,
+    POPULATION,
+    TARGETS,
+    Answer,
+    read_common,
+    refuse_population,
+)
 from muhat.release.display import MOST_ROWS
 from muhat.release.moments import COUNT, NoisyMoments, Term
 from muhat.release.query_table import COLUMNS, unlike
@@ -179,10 +187,7 @@ class StatisticAnswer(Answer):
         if self.kind == "count":
             return "a count estimates nothing of the population"
         if (self.rows_in_group or self.contributions) > 1:
-            return (
-                "records of one person are not independent draws, so the sampling error is unknown "
-                "where a person has several in a group"
-            )
+            return f"{NOT_INDEPENDENT} where a person has several in a group"
         if any(line.sampling is None for line in self.lines):
             return "how large a sum would be in another sample depends on n, which is secret here"
         return None
@@ -223,8 +228,7 @@ class StatisticAnswer(Answer):
         return self._shaped(lower), self._shaped(upper)
 
     def _check_population(self, guaranteed: bool) -> None:
-        if self.why_no_population is not None:
-            raise InvalidInput(f'{self.why_no_population}; use target="records".')
+        refuse_population(self.why_no_population)
         if guaranteed and any(line.guaranteed is None for line in self.lines):
             raise InvalidInput("guaranteed intervals are for means and sums.")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import accumulate
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +40,17 @@ class Weights(NamedTuple):
             return [round(self.decay**k * (1 << self.shift)) for k in range(size)]
         kept = size if self.window is None else min(size, self.window)
         return [1] * kept + [0] * (size - kept)
+
+    def sums(self, terms: list[int]) -> list[int]:
+        """The sums after each term, times 2^shift: whole numbers of any size.
+
+        >>> Weights(window=2).sums([1, 10, 100])
+        [1, 11, 110]
+        """
+        if self == Weights():
+            return list(accumulate(terms))
+        weights = self.whole(len(terms))
+        return [sum(map(mul, weights[t::-1], terms)) for t in range(len(terms))]
 
     def matrix(self, size: int) -> NDArray[np.int64]:
         """W·2^shift, of shape (n, n)."""

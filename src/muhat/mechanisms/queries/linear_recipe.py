@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -138,10 +139,11 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
 
         Otherwise intervals of stairs would be long, and what their noise gains lost again.
         """
-        sums = self.laplace_sums()
-        return self.factorization.is_diagonal or (isinstance(sums, StairSums) and sums.are_alike)
+        alike = isinstance(self.sums, StairSums) and self.sums.are_alike
+        return self.factorization.is_diagonal or alike
 
-    def laplace_sums(self) -> LaplaceSums | None:
+    @cached_property
+    def sums(self) -> LaplaceSums | None:
         """The noise on every answer as a sum of Laplace variables, or of stairs.
 
         None for normal noise, where every answer has a variable of its own, and where the

@@ -59,8 +59,38 @@ LAW = Laplace()
 RUNNING = Weights()
 
 
+class PureSums:
+    """What pure noise on sums of events knows of them, whatever its law."""
+
+    kind: ClassVar[NoiseKind] = NoiseKind.PURE
+    size: int
+    exponents: tuple[int, ...]
+    window: int | None
+    decay: Fraction | None
+
+    @property
+    def dim(self) -> int:
+        """The number of coordinates."""
+        return len(self.exponents)
+
+    @property
+    def events(self) -> Weights:
+        """What events count in the sums after them."""
+        return Weights(self.window, self.decay)
+
+    def floor(self, p: float) -> float:
+        """What ‖√variances‖_p cannot be below, with unit sensitivity.
+
+        That of the solver, or of the closed form for long running sums.
+        """
+        if self.events == RUNNING and self.size > SOLVED_CLOSELY:
+            return prefix_floor(self.size, p)
+        return solved(self.size, p, self.events).floor
+
+
 @dataclass(frozen=True, eq=False)
 class LaplaceRunningNoise(
+    PureSums,
     Plain,
     keys=(
         "mechanism",
@@ -83,7 +113,6 @@ class LaplaceRunningNoise(
     """
 
     mechanism: ClassVar[str] = "laplace-prefix"
-    kind: ClassVar[NoiseKind] = NoiseKind.PURE
     name: ClassVar[str] = "laplace noise, cells and sums"
     size: int
     exponents: tuple[int, ...]
@@ -109,20 +138,6 @@ class LaplaceRunningNoise(
         ) * Fraction(self.contributions)
         if not LAW.keeps(Strength(self.kind, self.strength_squared), moved):
             raise AssertionError("a person moves the strategy farther than the promise allows")
-
-    @property
-    def dim(self) -> int:
-        """The number of coordinates."""
-        return len(self.exponents)
-
-    @property
-    def events(self) -> Weights:
-        """What events count in the sums after them."""
-        return Weights(self.window, self.decay)
-
-    def floor(self, p: float) -> float:
-        """What ‖√variances‖_p cannot be below, with unit sensitivity."""
-        return floor_of(self.size, p, self.events)
 
     def made_for(self, promise: Privacy) -> bool:
         """Whether it is as strong as the promise allows."""
@@ -178,13 +193,6 @@ class LaplaceRunningNoise(
         return cls(size, *given, sums, strength_squared, contributions, apart, *events)
 
 
-def floor_of(size: int, p: float, events: Weights) -> float:
-    """That of the solver, or of the closed form for long running sums."""
-    if events == RUNNING and size > SOLVED_CLOSELY:
-        return prefix_floor(size, p)
-    return solved(size, p, events).floor
-
-
 @lru_cache(maxsize=32)
 def best_sums(size: int, events: Weights) -> tuple[tuple[int, ...], ...]:
     """The sums beside the events, as parts of 2^20; none where events alone err less."""
@@ -227,13 +235,9 @@ def running_noise(
     ]
     off = [sum(row) for row in rows]
     half = 1 << (_BITS + _DECODER_BITS - 1)
-    found, running, steps = [], 0, 0
-    for t in range(size):
+    found, steps = [], 0
+    for t, running in enumerate(events.sums(parts)):
         steps += weights[t]
-        if events == RUNNING:
-            running += parts[t]
-        else:
-            running = sum(map(mul, weights[t::-1], parts))
         value = (running << _DECODER_BITS) + half
         error = steps << _DECODER_BITS
         for h, r, e in zip(decoder[t], rest, off, strict=True):

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from operator import mul
 from typing import ClassVar
 
 import numpy as np
@@ -21,8 +20,7 @@ import numpy as np
 from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat._plain import Key, Plain
-from muhat.mechanisms.queries.event_weights import Weights
-from muhat.mechanisms.queries.running_laplace import LONGEST, RUNNING, floor_of
+from muhat.mechanisms.queries.running_laplace import LONGEST, PureSums
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.least_stairs import least_stairs
 from muhat.noise.stairs import Stairs
@@ -31,6 +29,7 @@ from muhat.privacy import Privacy
 
 @dataclass(frozen=True, eq=False)
 class StairsRunningNoise(
+    PureSums,
     Plain,
     keys=(
         "mechanism",
@@ -47,7 +46,6 @@ class StairsRunningNoise(
     """The noise of n sums of one coordinate, all of them private together."""
 
     mechanism: ClassVar[str] = "stairs-sums"
-    kind: ClassVar[NoiseKind] = NoiseKind.PURE
     name: ClassVar[str] = "stairs on events"
     size: int
     exponents: tuple[int, ...]
@@ -64,20 +62,6 @@ class StairsRunningNoise(
         if len(self.exponents) != 1 or len(self.reaches) != 1:
             raise AssertionError("stairs are for events of one number")
 
-    @property
-    def dim(self) -> int:
-        """One coordinate."""
-        return 1
-
-    @property
-    def events(self) -> Weights:
-        """What events count in the sums after them."""
-        return Weights(self.window, self.decay)
-
-    def floor(self, p: float) -> float:
-        """What ‖√variances‖_p cannot be below, with unit sensitivity."""
-        return floor_of(self.size, p, self.events)
-
     def made_for(self, promise: Privacy) -> bool:
         """Whether every event is hidden, and all of a person's together: exactly."""
         share = _share(promise, self.contributions)
@@ -87,12 +71,7 @@ class StairsRunningNoise(
         """The noise on every sum in units (over 2^shift), of shape (n, 1)."""
         # One by one: each hides one event, whose share of the promise is its own.
         drawn = [int(self.law.sample(1)[0]) for _ in range(self.size)]
-        if self.events == RUNNING:
-            sums = np.cumsum(np.array(drawn, object))
-        else:
-            weights = self.events.whole(self.size)
-            sums = np.array([sum(map(mul, weights[t::-1], drawn)) for t in range(self.size)])
-        return np.array(sums.tolist(), np.int64)[:, None]
+        return np.array(self.events.sums(drawn), np.int64)[:, None]
 
     @cached_property
     def standard_deviations(self) -> Floats:
