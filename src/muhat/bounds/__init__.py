@@ -10,6 +10,7 @@ from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.nikolov_tang import NikolovTang, nikolov_tang
 from muhat.bounds.ranks import interior_point, rank_error
+from muhat.bounds.secret_number import secret_mean_bounds
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.trilemma_moments import trilemma_moment
@@ -46,6 +47,7 @@ __all__ = [
     "minimum_width",
     "nikolov_tang",
     "rank_error",
+    "secret_mean_bounds",
     "sum_bounds",
     "trilemma",
     "trilemma_curve",

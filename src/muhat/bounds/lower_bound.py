@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muhat import _check
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat._text import joined, page, table
 from muhat.errors import InvalidInput
 
@@ -30,7 +30,13 @@ _ONLY_IF = "Conditional on"
 
 
 @dataclass(frozen=True)
-class LowerBound(Plain):
+class LowerBound(
+    Plain,
+    keys=(
+        *("value", "mechanisms", "datasets", "theorem", "source", "assumptions", "promise"),
+        *("citation", Key("records", optional=True)),
+    ),
+):
     """What no mechanism of a class can beat.
 
     Attributes:
@@ -45,6 +51,7 @@ class LowerBound(Plain):
         assumptions: sentences that must hold for the bound to apply.
         promise: the promise in words, "0.1-zCDP".
         citation: where to read it.
+        records: the least and the largest number of records of such a dataset, where it is secret.
     """
 
     value: float | None
@@ -55,6 +62,7 @@ class LowerBound(Plain):
     assumptions: tuple[str, ...] = ()
     promise: str = ""
     citation: str = ""
+    records: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.value is not None:
@@ -79,6 +87,9 @@ class LowerBound(Plain):
         """
         who = " ".join(f"{_MECHANISMS[self.mechanisms]}{self.promise} mechanism".split())
         where = _DATASETS[self.datasets]
+        if self.records is not None:
+            least, most = self.records
+            where += f" of {least:,} to {most:,} records"
         if self.value is None:
             why = "".join(f" {reason}" for reason in self.assumptions[-1:])
             return f"No number is proved for every {who} {where} ({self.theorem}).{why}"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -121,8 +121,7 @@ class TwoSteps(NoisySums):
         totals, rows = self._sums(source)
         if self.n is not None and rows != self.n:
             raise DataChanged("the number of rows changed between counting and reading.")
-        found = self._told(self.estimate(totals, rows), self._names(source))
-        return replace(found, certificate=self.certificate)
+        return self.certified(self._told(self.estimate(totals, rows), self._names(source)))
 
     def estimate(self, totals: Sequence[int], rows: int) -> Estimate:
         """What both steps tell of exact sums: of values, of squares if they are free, of counts."""

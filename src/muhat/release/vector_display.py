@@ -225,7 +225,7 @@ def _goodness(answer: VectorAnswer) -> list[str]:
             "certificate. Errors and intervals are those before the projection."
         ]
     if answer.mechanism == "ratio" and answer.certificate is None:
-        return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
+        return ["A noisy sum divided by a noisy count: slightly biased, and no certificate."]
     if answer.bias is not None:
         return _assumed_lines(answer, answer.bias)
     return certificate_lines(answer.certificate)
