@@ -9,6 +9,7 @@ from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.nikolov_tang import NikolovTang, nikolov_tang
+from muhat.bounds.population import largest_spread, population_bounds, population_error
 from muhat.bounds.ranks import interior_point, rank_error
 from muhat.bounds.secret_number import secret_mean_bounds
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
@@ -40,12 +41,15 @@ __all__ = [
     "exponential_family",
     "in_neighbor",
     "interior_point",
+    "largest_spread",
     "linear_queries",
     "local",
     "mean",
     "mean_bounds",
     "minimum_width",
     "nikolov_tang",
+    "population_bounds",
+    "population_error",
     "rank_error",
     "secret_mean_bounds",
     "sum_bounds",

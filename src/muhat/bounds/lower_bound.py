@@ -23,6 +23,14 @@ _DATASETS = {
     "near": "on every dataset or on a neighbour of it",
     "some": "on some dataset",
     "class": "for some distribution of its class",
+    "population": "for every distribution of the records",
+    "nearby": "for every distribution of the records or one within 1/n of it",
+}
+_WHERE = {
+    "near": "dataset or neighbour",
+    "class": "some distribution",
+    "population": "every distribution",
+    "nearby": "distribution or one nearby",
 }
 _SOURCES = ("paper", "derived")
 _ONLY_IF = "Conditional on"
@@ -44,7 +52,8 @@ class LowerBound(
             a condition is not met, which the last of the assumptions then says.
         mechanisms: "unbiased", "additive" (noise whose law does not depend on the data) or "any".
         datasets: "every", "near" (every dataset or a neighbour of it), "some" or "class" (some
-            distribution of a class).
+            distribution of a class), "population" (every distribution that the records are drawn
+            from) or "nearby" (that, or one within 1/n of it in total variation).
         theorem: the name of the theorem.
         source: "paper" if the constant is the paper's own, "derived" if it is proved here
             (docs/proofs/bounds.md).
@@ -99,7 +108,7 @@ class LowerBound(
     @property
     def where(self) -> str:
         """On which datasets, in a few words: "some dataset"."""
-        return "dataset or neighbour" if self.datasets == "near" else f"{self.datasets} dataset"
+        return _WHERE.get(self.datasets, f"{self.datasets} dataset")
 
     @property
     def is_of_noise(self) -> bool:
