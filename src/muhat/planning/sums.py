@@ -19,6 +19,7 @@ from muhat.domains.lattice import Lattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.mechanisms.sums.counted_sum import NUMBER_SHARE, CountedSum
 from muhat.mechanisms.sums.joint import farthest_from, farthest_point
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.pair import PairRecipe
@@ -83,6 +84,9 @@ class NoisySums(Mechanism):
     def words(self) -> str:
         """The name in more words."""
         stairs = ", with stairs on both" if isinstance(self.recipe, PairRecipe) else ""
+        if isinstance(self.recipe, CountedSum):
+            part = f"{100 * float(NUMBER_SHARE):.2g} %"
+            stairs = f"; {part} of ε for the number of recorded values"
         return WORDS[self.name] + stairs
 
     @property
