@@ -22,11 +22,13 @@ Nothing here is proved: see `moment_floors` and `workloads.proofs`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat._progress import Progress
 from muhat.ellipsoids.interior_point import dual_order, trace_norm
@@ -86,6 +88,13 @@ class Pairs:
         self.columns = columns
         self.first, self.second = np.triu_indices(columns, 1)
         self.count = len(self.first)
+
+    def chosen(self, kept: NDArray[np.bool_]) -> Pairs:
+        """Some of these pairs, of the same columns."""
+        some = copy(self)
+        some.first, some.second = self.first[kept], self.second[kept]
+        some.count = len(some.first)
+        return some
 
     def laplacian(self, w: Array) -> Array:
         """Λ = Σ w_ij (e_i − e_j)(e_i − e_j)ᵀ, of shape (N, N)."""
