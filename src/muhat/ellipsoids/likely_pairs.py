@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from muhat.ellipsoids.interior_point import Start
-from muhat.ellipsoids.multiplicative import FewRows, Pairs, Rows, TotalOfRows, ascend
+from muhat.ellipsoids.moment_spectra import FewRows, Pairs, Rows, TotalOfRows
+from muhat.ellipsoids.multiplicative import ascend
 from muhat.ellipsoids.spans import Array, Indices
 
 MOST_POINTS = 1000  # all their pairs carry weights
