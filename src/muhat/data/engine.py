@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Accumulated, Added, PartitionedSource, Source
 from muhat.data.states import Numbers, joined
+from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.integers import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.records.columns import Batch, Column, FloatArray, Floats
@@ -129,6 +130,8 @@ _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
 _FEWEST_ROWS = 1 << 10
 _MOST_VALUES = 1 << 22
+_LEAST_WIDE, _WIDE_VALUES = 512, 1 << 16
+"""Records of so many coordinates are taken row by row: their columns are too short for numpy."""
 
 
 class Accumulator:
@@ -142,6 +145,7 @@ class Accumulator:
         self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
         self._kernel = lattice.kernel()
         self._block_rows = _rows_a_block(lattice.width)
+        self._wide = lattice.record_dim >= _LEAST_WIDE
         self._tile = np.empty((lattice.record_dim, 0))
         self._total: NDArray[Any] = np.zeros(lattice.dim, lattice.sum_type)
         self.rows = 0
@@ -161,8 +165,7 @@ class Accumulator:
                 self._total += batch.absent * self._kernel.absent.astype(self._total.dtype)
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            for columns in self._blocks(batch):
-                sums, counted = self._kernel.sums(columns, drop=self._drop)
+            for sums, counted in self._block_sums(batch):
                 self.counted += counted
                 self._total += np.asarray(sums, self._total.dtype)
 
@@ -175,6 +178,16 @@ class Accumulator:
         self.rows += int(state[0])
         self.counted += int(state[1])
         self._total += state[2:].astype(self._total.dtype)
+
+    def _block_sums(self, batch: Batch) -> Iterator[tuple[Sequence[int] | Steps, int]]:
+        kernel = self._kernel
+        if batch.matrix is not None and self._wide and isinstance(kernel, BoxKernel):
+            rows = max(_WIDE_VALUES // batch.matrix.shape[1], 1)
+            for start in range(0, batch.rows, rows):
+                yield kernel.sums_of_rows(batch.matrix[start : start + rows], drop=self._drop)
+            return
+        for columns in self._blocks(batch):
+            yield kernel.sums(columns, drop=self._drop)
 
     def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
         for start in range(0, batch.rows, self._block_rows):

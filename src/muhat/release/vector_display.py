@@ -40,11 +40,11 @@ def vector_rows(answer: VectorAnswer, most: int = MOST_ROWS) -> list[list[str]]:
             rows.append([column, shown, "unknown", "unknown"])
         return shortened(rows, most)
     lower, upper = answer.interval()
-    errors = answer.noise.standard_error
+    errors, empty = answer.noise.standard_error, answer.empty
     for place, column in enumerate(answer.columns):
         value, error = answer.value[place], errors[place]
         cells = [NOTHING, "", ""]
-        if not answer.empty[place]:
+        if not empty[place]:
             ends = f"{rounded(lower[place], error)} … {rounded(upper[place], error)}"
             cells = [rounded(value, error), significant(error), ends]
         beside = (wider[place + 1 : place + 2], counts[place + 1 : place + 2])
