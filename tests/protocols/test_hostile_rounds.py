@@ -60,7 +60,7 @@ KINDS = [
 def after(protocol: Protocol) -> Protocol:
     people = np.random.default_rng(5).normal(3.0, 1.0, (protocol.users, 2))
     server = protocol.server()
-    server.take(protocol.client().randomize_many(people[:, : protocol.randomizer.record_dim]))
+    server.take(protocol.crowd().randomize_many(people[:, : protocol.randomizer.record_dim]))
     return server.finish()
 
 
@@ -132,7 +132,7 @@ def test_a_round_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
             try:
                 found = Protocol.from_json(changed(fields, place, change))
                 repr(found)
-                device, server = found.client(), found.server()
+                device, server = found.client(account=False), found.server()
                 message = device.randomize([0.1] * found.randomizer.record_dim)
                 assert server.take([message, b"x"]).accepted == 1
             except mh.InvalidInput:
@@ -142,7 +142,7 @@ def test_a_round_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
             assert found.privacy == protocol.privacy
             if told and found.minimum <= PEOPLE:
                 records = np.full((found.minimum, found.randomizer.record_dim), 3.0)
-                server.take(device.randomize_many(records))
+                server.take(found.crowd().randomize_many(records))
                 try:
                     server.finish().to_json()
                     closed += 1
@@ -172,7 +172,7 @@ def test_a_server_refuses_to_go_on_from_what_no_round_can_have_told(kind, way, v
     place = ("learnt", len(fields["learnt"]) - 1 if way[0] == -1 else way[0], *way[1:])
     protocol = Protocol.from_json(changed(fields, place, value))
     server, dim = protocol.server(), protocol.randomizer.record_dim
-    server.take(protocol.client().randomize_many(np.full((protocol.minimum, dim), 3.0)))
+    server.take(protocol.crowd().randomize_many(np.full((protocol.minimum, dim), 3.0)))
     with pytest.raises(mh.InvalidInput):
         server.finish()
 

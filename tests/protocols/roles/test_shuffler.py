@@ -24,7 +24,7 @@ def protocol() -> Protocol:
 
 @pytest.fixture(scope="module")
 def messages(protocol: Protocol) -> list[bytes]:
-    return protocol.client().randomize_many(np.full((N, 2), 0.3))
+    return protocol.crowd().randomize_many(np.full((N, 2), 0.3))
 
 
 def test_mixing_changes_no_sum(protocol, messages):
@@ -175,7 +175,7 @@ def test_shares_of_several_parts_are_mixed_and_need_their_people_like_those_of_o
     shares = {name: value for name, value in fields["randomizer"].items() if name != "kind"}
     fields["randomizer"] = {"kind": "joint", "parts": [shares]}
     joint = Protocol.from_json(json.dumps(fields))
-    sent = joint.client().randomize_many(np.full((N, 2), 0.3))
+    sent = joint.crowd().randomize_many(np.full((N, 2), 0.3))
     shuffler = joint.shuffler()
     shuffler.take(sent)
     assert not {message[28:] for message in sent} & {message[28:] for message in shuffler.mixed()}

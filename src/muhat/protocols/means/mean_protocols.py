@@ -58,7 +58,8 @@ def local_mean(
 
     >>> import muhat as mh
     >>> protocol = local_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=mh.PureDP(epsilon=1.0))
-    >>> len(protocol.client().randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
+    >>> device = protocol.client(account=False)
+    >>> len(device.randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
     True
     """
     if isinstance(domain, Reals):

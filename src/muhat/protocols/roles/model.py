@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
@@ -50,11 +50,15 @@ class Model(ABC):
     def check_answered(self, protocol: Protocol, answered: Iterable[Protocol]) -> None:
         """Refuse a round that tells more than the promise, after those a device has answered."""
         before = tuple(answered)
-        if any(each.estimator.to_dict() != protocol.estimator.to_dict() for each in before):
+        if any(each.task != protocol.task for each in before):
             raise InvalidInput("the rounds answered must be rounds of the same protocol.")
+        self.check_shares(protocol, [each.randomizer.share for each in before])
+
+    def check_shares(self, protocol: Protocol, before: Sequence[Fraction]) -> None:
+        """The same, where of the rounds answered their shares of the promise are known."""
         if before and not self.is_mixed:
             raise InvalidInput("in the local model a device answers one round and no other.")
-        taken = sum((each.randomizer.share for each in (*before, protocol)), Fraction(0))
+        taken = sum(before, protocol.randomizer.share)
         if taken > 1:
             raise InvalidInput(
                 f"the round's messages do not keep {protocol.privacy.describe()} after the rounds "
