@@ -60,6 +60,14 @@ def test_accounts_are_never_written_over_and_belong_to_single_records(tmp_path):
     assert "There is no account of a device" in run(*missing, code=2).stderr
 
 
+def test_how_many_are_honest_is_for_the_shuffle_model(tmp_path):
+    mixed = ("--bounds", "age=16:90", "--epsilon", "1", "--delta", "1e-6", "--model", "shuffle")
+    path = tmp_path / "mixed.json"
+    run("new", *mixed, "--n", 100, "--honest", 60, "--out", path)
+    assert "at least 60 users of 90 are honest" in run("show", path).stdout
+    assert "counts on nobody" in run("new", *AGE, "--n", 9, "--honest", 5, code=2).stderr
+
+
 def test_a_survey_has_a_name_a_version_and_an_end(tmp_path):
     survey = ("--survey", "ages", "--version", "2", "--expires")
     open_ = described(tmp_path, 100, *survey, "2999-01-01")

@@ -32,6 +32,7 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.roles.messages import pack
+from muhat.protocols.roles.model import Turnout
 
 MIXED = mh.ApproxDP(epsilon=3.0, delta=1e-6)
 PURE = mh.PureDP(epsilon=3.0)
@@ -75,7 +76,7 @@ def described() -> dict[str, Protocol]:
     three = protocols.local_mean(
         domain=REALS, n=64, privacy=PURE, mechanism="local-three-rounds", minimum=2
     )
-    mixed = ShuffleChain(REALS, MIXED, PEOPLE).first(PEOPLE)
+    mixed = ShuffleChain(REALS, MIXED, PEOPLE).first(Turnout(PEOPLE))
     shell = FragmentRandomizer.of(
         ShellEncoding.between(Radius((0.0, 1.0)), 1.0, 3.0),
         Allowance(MIXED),

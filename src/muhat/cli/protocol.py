@@ -43,6 +43,11 @@ protocol.add_command(account_group)
 
 def _where_options(command: Any) -> Any:
     for option in (
+        click.option(
+            "--honest",
+            type=int,
+            help="In the shuffle model, how many of those who answer the promise counts on.",
+        ),
         click.option("--minimum", type=int, help="With fewer answers there is no result."),
         click.option(
             "--model",
@@ -257,6 +262,7 @@ def _planned(
     dim: int | None,
     model: str,
     minimum: int | None,
+    honest: int | None,
     q: str | None,
     cells: int | None,
     promise: Promised,
@@ -264,6 +270,9 @@ def _planned(
     from muhat import protocols
 
     names = column_names(columns)
+    if honest is not None and model == "local":
+        raise InvalidInput("--honest is for --model shuffle: the local model counts on nobody.")
+    crowd: dict[str, Any] = {} if honest is None else {"honest": honest}
     if q is not None or cells is not None:
         named = bounds_from(bounds)
         elsewhere = (ball, magnitude, dim) != (None, None, None)
@@ -271,6 +280,7 @@ def _planned(
             raise InvalidInput("--q and --cells are for one column, with --bounds COLUMN=LOW:HIGH.")
         ((column, (lower, upper)),) = named.items()
         asked = {"n": n, "privacy": from_flags(promise), "minimum": minimum, "column": column}
+        asked |= crowd
         return _of_one_column(model, q, cells, {**asked, "lower": lower, "upper": upper})
     sizes = () if magnitude is None else (magnitude,)
     where = where_from(bounds=bounds, ball=ball, magnitude=sizes, columns=names, dim=dim)
@@ -286,6 +296,7 @@ def _planned(
         privacy=from_flags(promise),
         columns=None if isinstance(domain, dict) else where.columns,
         minimum=minimum,
+        **crowd,
     )
 
 

@@ -24,7 +24,7 @@ from muhat.protocols.roles.client import Client
 from muhat.protocols.roles.crowd import Crowd
 from muhat.protocols.roles.device_account import AccountLike
 from muhat.protocols.roles.messages import HEADER_BYTES, LONGEST, label
-from muhat.protocols.roles.model import Model
+from muhat.protocols.roles.model import Model, Turnout
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 from muhat.protocols.roles.survey import Survey
@@ -78,7 +78,9 @@ class Estimator(Plain, ABC, tag="kind"):
 class Protocol:
     """One round: `users` devices run `randomizer`, and at least `minimum` of them must answer.
 
-    `learnt` is what earlier rounds have published, one entry a round; `survey` names the asking.
+    The promise of the shuffle model is stated for `honest` people among those who answer, all of
+    the minimum unless it says otherwise. `learnt` is what earlier rounds have published, one entry
+    a round; `survey` names the asking.
     """
 
     estimator: Estimator
@@ -88,6 +90,7 @@ class Protocol:
     round: int = 1
     learnt: tuple[dict[str, Any], ...] = ()
     survey: Survey | None = None
+    honest: int | None = None
 
     def __post_init__(self) -> None:
         for name, most in (("users", MOST_USERS), ("minimum", MOST_USERS), ("round", MOST_ROUNDS)):
@@ -98,6 +101,8 @@ class Protocol:
                 parameter="minimum",
                 value=str(self.minimum),
             )
+        if self.honest is not None:
+            self._check_honest(self.honest)
         if len(self.learnt) != self.round - 1:
             raise InvalidInput(
                 f"must have an entry for each of the {self.round - 1} rounds before",
@@ -110,6 +115,27 @@ class Protocol:
                 f"{self.bytes_per_user}."
             )
         self.estimator.model.check_promise(self)
+
+    def _check_honest(self, honest: int) -> None:
+        if not self.estimator.model.is_mixed:
+            raise InvalidInput(
+                "must be left out in the local model, whose promise counts on nobody",
+                parameter="honest",
+            )
+        honest = _check.count("honest", honest, most=MOST_USERS)
+        if honest > self.minimum:
+            raise InvalidInput(
+                f"must be at most the minimum of users, {self.minimum}: they are among those who "
+                "answer",
+                parameter="honest",
+                value=str(honest),
+            )
+        object.__setattr__(self, "honest", honest)
+
+    @property
+    def counted_on(self) -> int:
+        """How many people's honesty the promise rests on, in the shuffle model."""
+        return Turnout(self.minimum, self.honest).counted_on
 
     @property
     def model(self) -> str:
@@ -177,13 +203,15 @@ class Protocol:
         return Shuffler(self)
 
     def following(self, randomizer: Randomizer, users: int, learnt: dict[str, Any]) -> Protocol:
-        """The next round, with what this one has told; the minimum stays the same part."""
+        """The next round, with what this one has told; the turnout stays the same part."""
         least = -(-self.minimum * users // self.users)
+        honest = None if self.honest is None else -(-self.honest * users // self.users)
         return replace(
             self,
             randomizer=randomizer,
             users=users,
             minimum=least,
+            honest=honest,
             round=self.round + 1,
             learnt=(*self.learnt, learnt),
         )
@@ -210,8 +238,12 @@ class Protocol:
             "randomizer": self.randomizer.to_dict(),
             "learnt": list(self.learnt),
         }
-        # Descriptions without a survey are written as they have always been.
-        return said if self.survey is None else {**said, "survey": self.survey.to_dict()}
+        # What is not stated is not written: descriptions without it are what they have always been.
+        if self.survey is not None:
+            said["survey"] = self.survey.to_dict()
+        if self.honest is not None:
+            said["honest"] = self.honest
+        return said
 
     def to_json(self) -> str:
         """The description as everybody gets it, written in one way only."""
@@ -237,6 +269,7 @@ class Protocol:
             round=fields["round"],
             learnt=tuple(dict(entry) for entry in fields["learnt"]),
             survey=Survey.from_dict(fields["survey"]) if "survey" in fields else None,
+            honest=fields.get("honest"),
         )
         said = (fields["model"], privacy.from_dict(fields["privacy"]))
         if said != (found.model, found.privacy):
@@ -257,7 +290,7 @@ class Protocol:
             ("estimates", self.estimator.describe()),
             ("promise", promise),
             *(("caution", sentence) for sentence in cautions(self.privacy, self.users)),
-            ("trust", self.estimator.model.trust(self.minimum)),
+            ("trust", self.estimator.model.trust(self)),
             ("users", f"{self.users}, and at least {self.minimum}"),
             ("each sends", f"{messages}, {self.bytes_per_user} bytes in all"),
             ("randomizer", self.randomizer.kind),
