@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Accumulated, Added, PartitionedSource, Source
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import Tallied, Tally, box_summands, rows_of
 from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.integers import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -143,6 +144,7 @@ class Accumulator:
 
     def __init__(self, lattice: Lattice, missing: str = "center") -> None:
         self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        self._lattice = lattice
         self._kernel = lattice.kernel()
         self._block_rows = _rows_a_block(lattice.width)
         self._wide = lattice.record_dim >= _LEAST_WIDE
@@ -188,6 +190,16 @@ class Accumulator:
             return
         for columns in self._blocks(batch):
             yield kernel.sums(columns, drop=self._drop)
+
+    def tallies(self) -> list[Tally] | None:
+        """Records that count, and Σ q, of a box."""
+        summands = box_summands(self._lattice, self._drop)
+        return None if summands is None else [Tally((), summands)]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these sums make."""
+        ((_, *sums),) = found[0].values()
+        return joined(rows_of(found[0]), list(sums))
 
     def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
         for start in range(0, batch.rows, self._block_rows):
