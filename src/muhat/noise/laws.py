@@ -10,7 +10,7 @@ from muhat.noise.law import IndependentFamily, Law, ScaleFamily, Shape
 from muhat.noise.maximum_norm import DiamondNorm, MaximumNorm
 from muhat.noise.norm_at_delta import NormAtDelta
 from muhat.noise.normal import Normal
-from muhat.noise.pair_stairs import PairStairs
+from muhat.noise.pair_stairs import PairStairs, PairSum
 from muhat.noise.stairs import Stairs
 
 INDEPENDENT: dict[str, IndependentFamily] = {law.name: law for law in (Normal(), Laplace())}
@@ -27,6 +27,7 @@ SHAPES: dict[str, Shape | type[Shape]] = {
     DiamondNorm.name: DiamondNorm(),
     Stairs.name: Stairs,
     PairStairs.name: PairStairs,
+    PairSum.name: PairSum,
     NormAtDelta.name: NormAtDelta,
 }
 """All that a release may say of its noise; a class where numbers decide the shape."""

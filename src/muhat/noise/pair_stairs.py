@@ -31,7 +31,7 @@ from muhat.noise.entropy import Words, system_words
 from muhat.noise.exact import Enclosure
 from muhat.noise.integers import Integers, as_integers
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.noise.law import Law
+from muhat.noise.law import Law, Shape
 from muhat.noise.least_stairs import LEAST_EPSILON
 from muhat.noise.picks import Picks
 from muhat.noise.stairs import MOST_STAIRS, RATIO_BITS, Stairs, falling, geometric, rounded_up
@@ -193,6 +193,41 @@ class PairStairs(
         alone = (np.abs(b * counts) > far).astype(np.float64)
         found = np.where(a > 0, shifted[0] + shifted[1], alone) @ chances
         return np.asarray(np.minimum(found + 1e-12, 1.0))
+
+
+@dataclass(frozen=True)
+class PairSum(Shape, Plain, keys=("name", "law", "first", "second")):
+    """One number that is made of both: first·s + second·k in their units, first² + second² = 1."""
+
+    law: PairStairs
+    first: float
+    second: float
+
+    name = "pair-sum"
+    log_concave = False
+
+    def __post_init__(self) -> None:
+        if not math.isclose(math.hypot(self.first, self.second), 1.0, rel_tol=1e-9):
+            raise InvalidInput("what a number is made of has a length of 1.")
+
+    @property
+    def marginal(self) -> NoReturn:
+        raise AssertionError("of a pair there is one sum, whose errors are known exactly")
+
+    def mixing(self, dim: int) -> float:
+        return 1.0
+
+    def variance(self, dim: int) -> float:
+        """That of each, in its unit: s and k have no covariance."""
+        return self.law.variance(2)
+
+    def tail(self, reach: float, dim: int) -> float:
+        return float(
+            self.law.pair_tail(np.array(reach), np.array(self.first), np.array(self.second), 2)
+        )
+
+    def joint_tail(self, reach: float, dim: int) -> float:
+        return self.tail(reach, dim)
 
 
 @lru_cache(maxsize=1024)

@@ -46,7 +46,7 @@ def answer(plan: NoisySums, noisy: list[Fraction]) -> Estimate:
     recorded = _recorded(plan, counts) if counts else None
     counted = query.count_multiplier is not None
     totals = noisy[: query.sum_rows]
-    centers = _centers(plan, noisy[-1] if counted else Fraction(0))
+    centers = _centers(plan, noisy[-1] if counted or counts else Fraction(0))
     if plan.statistic == "mean":
         assert plan.n is not None
         totals = [total / plan.n for total in totals]

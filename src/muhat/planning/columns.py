@@ -72,13 +72,19 @@ def column_recipes(
 
 
 def pair_recipes(task: Task) -> list[Recipe]:
-    """Stairs for the sum of a single column and its count, where the mean is their ratio."""
+    """Stairs for the sum of a single column and its count, of which both are released.
+
+    Where the mean is their ratio; and a sum of values that come and go, from where 0 is an end of
+    what they may be it has the noise that it has alone.
+    """
     asked = task.asked
     one = asked.domain.by_column and asked.domain.dim == 1 and asked.clip is None
-    divided = asked.statistic == "mean" and (task.is_secret or asked.missing == "drop")
-    if not (one and divided) or asked.population or not task.privacy.admits_pure:
+    dropped = asked.missing == "drop"
+    both = task.is_secret or dropped if asked.statistic == "mean" else task.is_secret and dropped
+    if not (one and both) or asked.population or not task.privacy.admits_pure:
         return []
     lattice = replace(_lattice(task, LAWS["laplace"]), squares=False)
+    lattice = replace(lattice, box=replace(lattice.box, absent=None))
     found = pair_recipe("pair", lattice, task.protection) if lattice.box.reach[0] else None
     return [] if found is None else [found]
 

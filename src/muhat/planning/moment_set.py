@@ -179,9 +179,12 @@ class MomentSet:
         return {family for family, square in places if square}
 
     def _blocks(
-        self, portions: Sequence[Portion], strengths: Sequence[Strength]
+        self, portions: Sequence[Portion], strengths: Sequence[Strength], *, stairs: bool = False
     ) -> tuple[MomentBlock, ...]:
-        """The noisy tables, each of a strength; that of companions decides if there are some."""
+        """The noisy tables, each of a strength; that of companions decides if there are some.
+
+        With `stairs` counts that nothing else is read off have the least noise.
+        """
         columns = {column.name: column for column in self.scales}
         protections = [
             protection_of(strength, self.terms, self.people, self._names(portion))
@@ -203,16 +206,28 @@ class MomentSet:
                     self.kind,
                     squares=portion.family in self._squared,
                     counts=portion.counts,
+                    stairs=stairs and self._is_shown(portion),
                 )
             )
         return tuple(made)
+
+    def _is_shown(self, portion: Portion) -> bool:
+        """Whether nothing is read off its tables but the counts that they are."""
+        return all(
+            reading.asked.reading == "count"
+            for reading in self.readings
+            if portion.family in reading.families and reading.axes in portion.groupings
+        )
 
     def _names(self, portion: Portion) -> list[set[str]]:
         """The columns of every table."""
         return [{str(self.categories[axis].name) for axis in axes} for axes in portion.groupings]
 
     def _whole(self, portions: Sequence[Portion]) -> tuple[MomentBlock, ...]:
-        """The tables, if each had all of the promise."""
+        """The tables, if each had all of the promise.
+
+        Shares are divided by errors in proportion to the promise, which those of stairs are not.
+        """
         whole = Strength.of(self.terms.privacy, self.kind)
         return self._blocks(portions, [whole] * len(portions))
 
@@ -305,11 +320,13 @@ class MomentSet:
             readings=self.readings,
             categories=self.categories,
             scales=self.scales,
-            blocks=self._blocks(self.portions, [whole.part(share) for share in shares]),
+            blocks=self._blocks(
+                self.portions, [whole.part(share) for share in shares], stairs=True
+            ),
             block_shares=tuple(shares),
             people=self.people,
             queries=self.queries,
-            apart=self.apart if self.kind is NoiseKind.NORMAL else None,
+            apart=self.apart if self.kind is NoiseKind.NORMAL and self.portions else None,
         )
 
 

@@ -29,6 +29,7 @@ from muhat.errors import DataChanged
 from muhat.mechanisms.queries.moment_block import Axes, MomentBlock, floor_of
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.protection import Protection
+from muhat.noise.stairs import Stairs
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.planned import PlannedStatistic
 from muhat.planning.query_tables import QueryTables
@@ -137,12 +138,7 @@ class CellMoments(Mechanism):
     @property
     def name(self) -> str:
         """The noise, and that all tables are one release."""
-        return f"{self._law} noise on sums by groups" if self.blocks else "exact"
-
-    @property
-    def _law(self) -> str:
-        """That of all noise here."""
-        return self.blocks[0].recipe.law.name
+        return _named(self.blocks)
 
     @property
     def kind(self) -> NoiseKind:
@@ -212,16 +208,16 @@ class CellMoments(Mechanism):
 
     def _planned(self, reading: Reading) -> PlannedStatistic:
         read = {reading.place(term) for term in reading.terms}
-        share = sum(
-            float(part)
+        both = [
+            (block, part)
             for block, part in zip(self.blocks, self.block_shares, strict=True)
             if not read.isdisjoint(block.held) and reading.axes in block.groupings
-        )
+        ]
         return PlannedStatistic(
             name=reading.asked.name,
             groups=math.prod(self.categories[axis].size for axis in reading.axes),
-            share=share,
-            mechanism=self.name,
+            share=sum(float(part) for _, part in both),
+            mechanism=_named([block for block, _ in both]),
             error=self._error(reading),
             of_group=reading.asked.target_needs_size,
         )
@@ -435,11 +431,12 @@ class CellMoments(Mechanism):
         found: dict[tuple[Family, bool], dict[Axes, NoisySum]] = defaultdict(dict)
         for block in self.blocks:
             noisy = block.noisy({what: exact[place] for place, what in block.held.items()})
-            full = self._full(block)
+            full, law = self._full(block), block.recipe.law
+            stairs = law if isinstance(law, Stairs) else None
             for axes in block.groupings:
                 scale = block.scales[axes] * full
                 tables = [
-                    NoisyTable(self._declared(axes, each[axes]) * full, scale, self._law)
+                    NoisyTable(self._declared(axes, each[axes]) * full, scale, law.name, stairs)
                     for each in noisy
                 ]
                 for place, what in block.held.items():
@@ -515,6 +512,12 @@ class CellMoments(Mechanism):
         if self.n is None:
             raise DataChanged("the number of records is not known.")
         return NoisyTable(np.array([float(self.n)]), 0.0, "none")
+
+
+def _named(blocks: Sequence[MomentBlock]) -> str:
+    """The noise of tables: of the numbers of records alone it may be another than of sums."""
+    laws = dict.fromkeys(block.recipe.law.name for block in blocks)
+    return f"{' and '.join(laws)} noise on sums by groups" if laws else "exact"
 
 
 def records_of(terms: Terms, people: People | None) -> int:

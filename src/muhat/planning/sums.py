@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 WORDS = {
     **{each.name: each.summary for each in MECHANISMS.values()},
     "geometric": "stairs, the least noise for one number",
+    "pair": "stairs on the sum and on the number of its values together",
     "joint": "sum and count together, normal or K-norm noise",
     "ratio": "a noisy sum divided by a noisy count",
 }
@@ -83,7 +84,8 @@ class NoisySums(Mechanism):
     @property
     def words(self) -> str:
         """The name in more words."""
-        stairs = ", with stairs on both" if isinstance(self.recipe, PairRecipe) else ""
+        both = self.is_ratio and isinstance(self.recipe, PairRecipe)
+        stairs = ", with stairs on both" if both else ""
         if isinstance(self.recipe, CountedSum):
             part = f"{100 * float(NUMBER_SHARE):.2g} %"
             stairs = f"; {part} of ε for the number of recorded values"
@@ -128,6 +130,8 @@ class NoisySums(Mechanism):
         rows = recipe.noise_rows
         if self.domain is None:
             return Spread(recipe.law, rows, recipe.row_scales)
+        if isinstance(recipe, PairRecipe):
+            return recipe.from_zero_spread
         if recipe.query.count_multiplier is not None:
             root = np.diag(recipe.scales) if recipe.factor is None else recipe.factor
             assert recipe.center is not None

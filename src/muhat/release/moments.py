@@ -20,7 +20,9 @@ from muhat._arrays import Floats
 from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.noise.laplace_sums import few_tail
+from muhat.noise.law import IndependentLaw
 from muhat.noise.laws import INDEPENDENT
+from muhat.noise.stairs import Stairs
 from muhat.release.population import Moments
 
 Term = tuple[str, ...]
@@ -28,34 +30,45 @@ Term = tuple[str, ...]
 COUNT: Term = ()
 """The number of records."""
 
+FARTHEST = 2.0**60
+"""No whole noise reaches so far."""
+
 
 @dataclass(frozen=True, eq=False)
-class NoisyTable(Plain):
+class NoisyTable(Plain, keys=("values", "scale", "law", Key("stairs", optional=True))):
     """Sums of every group with noise, of shape (groups,); `law` is "none" where there is none.
 
     `scale` is that of the law, the same for all groups: the standard deviation of normal noise,
-    the b of Laplace noise. Laplace noise may be a combination of several variables, and b then the
-    length of its coefficients.
+    the b of Laplace noise, the unit of `stairs`. Laplace noise may be a combination of several
+    variables, and b then the length of its coefficients.
     """
 
     values: Floats
     scale: float
     law: str
+    stairs: Stairs | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 1 or not np.isfinite(self.values).all():
             raise InvalidInput("a noisy table has one finite number a group.")
         if not (math.isfinite(self.scale) and self.scale >= 0):
             raise InvalidInput("the scale of noise is a finite number of at least 0.")
-        if self.law != "none" and self.law not in INDEPENDENT:
-            raise InvalidInput("the noise of a table is normal, laplace or none.")
+        if (self.law == Stairs.name) != (self.stairs is not None):
+            raise InvalidInput("stairs are described where the noise of a table is stairs.")
+        if self.law not in ("none", Stairs.name, *INDEPENDENT):
+            raise InvalidInput("the noise of a table is normal, laplace, stairs or none.")
 
     @property
     def error(self) -> float:
         """The standard deviation of the noise."""
         if self.law == "none":
             return 0.0
-        return self.scale * math.sqrt(INDEPENDENT[self.law].variance(1))
+        return self.scale * math.sqrt(self.shape.variance(1))
+
+    @property
+    def shape(self) -> IndependentLaw:
+        """The law of the noise in units of the scale; where there is none, any."""
+        return self.stairs or INDEPENDENT["normal" if self.law == "none" else self.law]
 
 
 NoisySum = Mapping[NoisyTable, float]
@@ -87,6 +100,8 @@ class NoisyMoments(
             raise InvalidInput("the mixing of noisy moments is made of finite numbers.")
         if len({one.law for one in self.listed} - {"none"}) > 1:
             raise InvalidInput("all noise on the moments of a statistic has one law.")
+        if self.law == Stairs.name and (self.terms != (COUNT,) or len(self.listed) != 1):
+            raise InvalidInput("stairs are on the numbers of records alone.")
         columns = {column for term in self.terms for column in term}
         if not columns <= self.centers.keys() & self.half_widths.keys():
             raise InvalidInput("every column of noisy moments has a centre and a half-width.")
@@ -173,8 +188,15 @@ class NoisyMoments(
 
         `quantile` is that of a standard normal. For normal noise exactly. Combinations of Laplace
         noise have a tail in closed form; where their variables are combinations themselves, and so
-        nearer to normal ones, the quantile of normal noise is not undercut either.
+        nearer to normal ones, the quantile of normal noise is not undercut either. Of stairs there
+        is one table, of whole numbers, and the chance to reach so far exactly is one.
         """
+        (first, *_) = self.listed
+        if first.stairs is not None:
+            each = np.abs(weights[0]) * first.scale / first.stairs.unit
+            sizes = np.minimum(reach / np.maximum(each, 1e-300), FARTHEST)
+            # What floats made a little more than a whole number is that number.
+            return np.asarray(first.stairs.beyond(np.ceil(sizes * (1 - 2.0**-40))) < miss)
         far: NDArray[np.bool_] = reach > quantile * self.error(weights)
         if self.law != "laplace":
             return far
@@ -186,7 +208,7 @@ class NoisyMoments(
 
         That of a sum of tables is nearer to normal noise and exceeds them no more often.
         """
-        law = INDEPENDENT["normal" if self.law == "none" else self.law]
+        law = next((one.shape for one in self.listed if one.law != "none"), self.listed[0].shape)
         return law.quantile(1 - miss, 1) / math.sqrt(law.variance(1))
 
     def of_column(self, column: str) -> Moments:

@@ -15,6 +15,7 @@ from itertools import combinations, combinations_with_replacement
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat.noise.stairs import Stairs
 from muhat.release.moments import COUNT, NoisyMoments, Term
 from muhat.release.population import DEVIATIONS, NOISE, guaranteed_sampling
 from muhat.release.quotients import Form, Quotient, normal_quantile
@@ -31,7 +32,7 @@ class ReadLine:
 
     `limits` hold every θ that can be; the value is moved there, unless it is to be `unbiased`.
     `guaranteed`, for a chance of a miss, is what sampling may add for every number of records and
-    every distribution.
+    every distribution. `whole` numbers are known to be such, with noise that is whole too.
     """
 
     quotient: Quotient
@@ -43,6 +44,7 @@ class ReadLine:
     rooted: bool = False
     unbiased: bool = False
     guaranteed: Callable[[float], Floats] | None = None
+    whole: bool = False
 
     @property
     def _theta(self) -> Floats:
@@ -68,7 +70,8 @@ class ReadLine:
 
     def records(self, miss: float) -> Ends:
         """An interval for the number of these records, each with this chance of a miss."""
-        return self._own(self.quotient.interval(miss, *self.limits))
+        lower, upper = self._own(self.quotient.interval(miss, *self.limits))
+        return (np.ceil(lower), np.floor(upper)) if self.whole else (lower, upper)
 
     def population(self, miss: float, *, guaranteed: bool = False) -> Ends:
         """An interval for that of the population that they are independent draws of."""
@@ -92,7 +95,8 @@ def count_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine
     """The number of records."""
     number = Form.of(moments, COUNT)
     quotient = Quotient.of(moments, number, _one(moments))
-    return (ReadLine(quotient, (0.0, math.inf), None, unbiased=True),)
+    whole = moments.law == Stairs.name
+    return (ReadLine(quotient, (0.0, math.inf), None, unbiased=True, whole=whole),)
 
 
 def sum_lines(moments: NoisyMoments, columns: Sequence[str]) -> tuple[ReadLine, ...]:

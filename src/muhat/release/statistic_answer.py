@@ -217,7 +217,7 @@ class StatisticAnswer(Answer):
         if simultaneous:
             # Normal noise stays within several strips at least as often as if they were
             # independent (Šidák); of other noise the misses add up.
-            normal = self.moments.law != "laplace"
+            normal = self.moments.law in ("normal", "none")
             miss = -np.expm1(np.log(level) / number) if normal else miss / number
         if _check.one_of("target", target, TARGETS) == "records":
             ends = [line.records(float(miss)) for line in self.lines]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,7 @@ from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
 from muhat.noise.least_stairs import least_stairs
 from muhat.noise.protection import Protection
 from muhat.noise.stair_sums import StairSums
+from muhat.noise.stairs import Stairs
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Scaled
 from muhat.workloads.factorization import Factorization
@@ -68,7 +69,7 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
     def __post_init__(self) -> None:
         if self.absent and self.factorization.neighbors is Neighbors.SUBSTITUTE:
             raise AssertionError("how many records have a cell is no public number")
-        moved = _moved(self.query, self.law, self.protection, self.absent)
+        moved = _moved(self.query, self.law.sensitivity_norm, self.protection, self.absent)
         self.protection.check(self.law, moved, self.query.rows)
 
     @classmethod
@@ -99,7 +100,7 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
             **({} if method is None else {"method": method}),
         }
         query = _query(factorization, law, arguments)
-        moved = _moved(query, law, protection, absent) ** 2 / law.unit**2
+        moved = _moved(query, law.sensitivity_norm, protection, absent) ** 2 / law.unit**2
         if absent and moved > strength_squared:
             # A record that moves from a cell to another may move more than one that goes.
             shrunk = strength_squared**2 / moved * _SHRUNK
@@ -108,20 +109,24 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         return cls(name, factorization, law, query, protection, absent)
 
     @classmethod
-    def on_cells(cls, factorization: Factorization, protection: Protection) -> LinearRecipe | None:
+    def on_cells(
+        cls, factorization: Factorization, protection: Protection, *, absent: bool = False
+    ) -> LinearRecipe | None:
         """Stairs on the counts of all cells as they are, the least noise for a histogram.
 
-        For answers from cells, and records that come and go: one of a person moves one cell. None
-        where stairs are not worth it.
+        For answers from cells, and a factorisation for records that come and go: one of a person
+        moves one cell; where it is replaced, and may be `absent`, two. None where stairs are not
+        worth it.
         """
-        size, people = factorization.strategy.shape[1], protection.contributions
-        law = least_stairs(protection.promise, people, rows=size)
+        size, scales = factorization.strategy.shape[1], factorization.standard_deviations
+        query = StrategyQuery(factorization.workload, (IdentityFactor(size),), 1, 0, scales)
+        moved = _moved(query, Stairs.sensitivity_norm, protection, absent)
+        law = least_stairs(protection.promise, math.ceil(moved), rows=size)
         if law is None:
             return None
-        scales = factorization.standard_deviations * law.unit
-        query = StrategyQuery(factorization.workload, (IdentityFactor(size),), 1, 0, scales)
+        query = replace(query, scales=scales * law.unit)
         name = f"{law.name} noise, {factorization.method}"
-        return cls(name, factorization, law, query, protection)
+        return cls(name, factorization, law, query, protection, absent)
 
     @property
     def decoder(self) -> LinearMap | Floats | None:
@@ -174,12 +179,11 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         return self.query.release(margins, self.law.sample, total)
 
 
-def _moved(query: LinearQuery, law: Law, protection: Protection, absent: bool) -> Fraction:
-    """How far neighbours' integers lie apart at most, in the norm of the law."""
+def _moved(query: LinearQuery, norm: float, protection: Protection, absent: bool) -> Fraction:
+    """How far neighbours' integers lie apart at most, in the norm of a law."""
     relations = {protection.neighbors, Neighbors.ADD_REMOVE} if absent else {protection.neighbors}
     return max(
-        query.sensitivity(law.sensitivity_norm, relation, protection.contributions)
-        for relation in relations
+        query.sensitivity(norm, relation, protection.contributions) for relation in relations
     )
 
 

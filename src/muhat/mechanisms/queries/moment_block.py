@@ -31,6 +31,7 @@ from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laws import independent_law
 from muhat.noise.protection import Protection
+from muhat.noise.stairs import Stairs
 from muhat.privacy import Neighbors
 from muhat.workloads import Workload
 from muhat.workloads.factorization import Factorization
@@ -97,15 +98,23 @@ class MomentBlock(
         *,
         squares: bool = False,
         counts: Sequence[float] | None = None,
+        stairs: bool = False,
     ) -> MomentBlock:
-        """The block whose noise just keeps what is asked of it."""
+        """The block whose noise just keeps what is asked of it.
+
+        The counts of a single table may have `stairs`, which err less than Laplace noise.
+        """
         factorization = strategy(cells, tuple(groupings.items()))
         ridden = None if counts is None else tuple(counts)
         moved = protection
         if family.term:
             moved = _weighted(protection, _unit(reach, squares, ridden is not None, kind))
         absent = not family.term and protection.neighbors is Neighbors.SUBSTITUTE
-        recipe = LinearRecipe.of(factorization, independent_law(kind), moved, absent=absent)
+        single = stairs and kind is NoiseKind.PURE and not family.term and len(groupings) == 1
+        least = LinearRecipe.on_cells(factorization, moved, absent=absent) if single else None
+        recipe = least or LinearRecipe.of(
+            factorization, independent_law(kind), moved, absent=absent
+        )
         tables, weights = tuple(groupings), tuple(groupings.values())
         return cls(family, cells, tables, weights, reach, squares, protection, recipe, ridden)
 
@@ -115,6 +124,8 @@ class MomentBlock(
             expected = _weighted(expected, self.unit)
         if self.recipe.protection != expected or (counts and (self.squares or self.reach != 1)):
             raise AssertionError("the noise of a block was made for another weight of records")
+        if not (counts and len(self.groupings) == 1) and isinstance(self.recipe.law, Stairs):
+            raise AssertionError("stairs are for the counts of a single table")
         if expected.neighbors is Neighbors.SUBSTITUTE and not self.recipe.absent:
             raise AssertionError("a record that is replaced may be in no group")
         if self.counts is not None and (

@@ -17,8 +17,9 @@ from muhat._arrays import Floats
 from muhat.domains.lattice import ColumnsLattice
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.pair_stairs import PairStairs, least_pair
+from muhat.noise.pair_stairs import PairStairs, PairSum, least_pair
 from muhat.noise.protection import Protection
+from muhat.noise.spread import Spread
 from muhat.privacy import Neighbors
 
 
@@ -45,6 +46,17 @@ class PairRecipe(Recipe):
         assert isinstance(self.law, PairStairs)
         whole, one = self.query.units()
         return np.array([float(whole * self.law.unit), float(one) * self.law.count_unit])
+
+    @property
+    def from_zero_spread(self) -> Spread:
+        """The noise on the sum measured from 0, to which every value adds the centre once."""
+        law, center = self.law, self.center
+        assert isinstance(law, PairStairs)
+        assert center is not None
+        parts = self.row_scales * np.array([1.0, float(center[0])])
+        length = float(np.linalg.norm(parts))
+        first, second = (float(part) / length for part in parts)
+        return Spread(PairSum(law, first, second), 1, np.array([length]))
 
 
 def pair_recipe(name: str, lattice: ColumnsLattice, protection: Protection) -> Recipe | None:
