@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import duckdb
 import pytest
 from click.testing import CliRunner
@@ -75,7 +77,7 @@ def test_what_cannot_be_opened_is_refused(folder, arguments, words):
 def test_a_database_is_not_for_files(folder):
     found = run("mean", "a.csv", "--database", "base.duckdb", "--bounds", "age=0:90", "--rho", "1")
     assert found.exit_code == 2
-    assert "--database is for --engine duckdb" in found.output
+    assert "--database is for --engine duckdb or postgres" in found.output
 
 
 def test_a_file_that_changes_between_passes_is_found_out(folder):
@@ -87,3 +89,21 @@ def test_a_file_that_changes_between_passes_is_found_out(folder):
         con.sql("SELECT 1 AS age, 's' AS sex").write_parquet(str(path))
         with pytest.raises(DataChanged):
             source.check_unchanged()
+
+
+def test_postgres_takes_one_table_and_no_options_of_others():
+    arguments = ["--engine", "postgres", "--bounds", "age=0:90", "--rho", "1"]
+    assert "reads one table" in run("mean", "a", "b", *arguments).output
+    assert "--delimiter is for CSV" in run("mean", "a", "--delimiter", ";", *arguments).output
+
+
+def test_a_machine_without_psycopg_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    arguments = ["--engine", "postgres", "--bounds", "age=0:90", "--rho", "1"]
+    assert "pip install 'muhat[postgres]'" in run("mean", "people", *arguments).output
+
+
+def test_a_machine_without_duckdb_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    arguments = ["--engine", "duckdb", "--bounds", "age=0:90", "--rho", "1"]
+    assert "pip install 'muhat[duckdb]'" in run("mean", "people.parquet", *arguments).output

@@ -205,16 +205,16 @@ def test_a_connection_that_is_closed_fails_quietly(con):
 
 
 def test_an_answer_without_sums_is_a_failure(con, monkeypatch):
-    monkeypatch.setattr(RelationSource, "_tallied", lambda self, query: {})
+    monkeypatch.setattr(RelationSource, "_asked", lambda self, query: [])
     with pytest.raises(SourceFailed):
         exact_sums(open_age(con.table("people")), BOX)
 
 
 def test_a_release_reads_in_sql_and_is_near_the_truth(con, monkeypatch):
     pushed = []
-    fold = RelationSource._tallied
+    fold = RelationSource._asked
     monkeypatch.setattr(
-        RelationSource, "_tallied", lambda self, query: pushed.append(1) or fold(self, query)
+        RelationSource, "_asked", lambda self, query: pushed.append(1) or fold(self, query)
     )
     relation, promise = con.table("people"), mh.ZCDP(rho=1e6)
     mean = mh.mean(relation, domain={"age": (0, 100)}, privacy=promise)

@@ -25,7 +25,7 @@ from sql_tables import (
 from muhat.data.duckdb import WORDS, DuckDBWords, RelationSource, sql_column
 from muhat.data.engine import Accumulator
 from muhat.data.shared import View, _Several
-from muhat.data.sql import compiled
+from muhat.data.sql import compiled, queries_of
 from muhat.data.tables import open_table
 from muhat.data.tallies import BoxStep, Summand, Tally, tallies_of
 from muhat.domains.lattice import BallLattice, BoxLattice, ColumnsLattice
@@ -41,7 +41,7 @@ def states(con, data, columns, coders, accumulator, relation=None):
     """What an accumulator holds after a pass in SQL (None: not in SQL), and after one here."""
     relation = con.from_arrow(data) if relation is None else relation
     source = RelationSource(relation, columns, None, coders)
-    queries = source._queries(accumulator())
+    queries = queries_of(accumulator(), source._sql, WORDS)
     pushed = None if queries is None else source.fold(accumulator)
     here = open_table(data, columns, None, coders).fold(accumulator)
     return (
@@ -153,7 +153,7 @@ def test_readers_of_one_table_share_queries(con):
     (pushed,) = source.fold(both)
     (here,) = open_table(data, ("whole", "real"), 2).fold(both)
     assert pushed.state().tolist() == here.state().tolist()
-    assert source._queries(both()) is not None
+    assert queries_of(both(), source._sql, WORDS) is not None
 
 
 def test_what_has_no_sql_is_left_to_arrow():

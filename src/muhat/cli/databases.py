@@ -1,4 +1,4 @@
-"""`--engine duckdb`: Parquet files, and tables of databases, that are summed where they are."""
+"""`--engine duckdb` and `--engine postgres`: files and tables that a database adds up."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def opened_by_duckdb(names: tuple[str, ...], database: str | None) -> Iterator[A
                 "--database, one table."
             )
         yield DuckDBData(data, files)
+
+
+def table_of_postgres(names: tuple[str, ...], database: str | None) -> Any:
+    """One table of PostgreSQL, where the environment says unless --database does."""
+    from muhat.data.postgres import postgres_data
+
+    if len(names) != 1:
+        raise InvalidInput("--engine postgres reads one table: name it alone.")
+    return postgres_data(names[0], database or "")
 
 
 def qualified(name: str) -> str:

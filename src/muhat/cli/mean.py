@@ -70,7 +70,7 @@ def mean(
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
     With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name;
-    with --engine duckdb Parquet paths, or one table of --database.
+    with --engine duckdb Parquet paths, or one table of --database; with --engine postgres a table.
     """
     from muhat.planning.shortcuts import mean as release_mean
     from muhat.planning.terms import COUNTED

@@ -30,7 +30,7 @@ PORTS = {"spark": 7077, "sc": 15002}
 PROXIES = {"grpc_proxy", "https_proxy", "http_proxy"}
 PATIENCE_SECONDS = 20
 
-DATABASES = ("duckdb",)
+DATABASES = ("duckdb", "postgres")
 """Engines that add up in SQL."""
 
 
@@ -62,6 +62,11 @@ class ChosenEngine:
 
             with opened_by_duckdb(files, self.database) as data:
                 yield data
+            return
+        if self.name == "postgres":
+            from muhat.cli.databases import table_of_postgres
+
+            yield table_of_postgres(files, self.database)
             return
         with _session(self.master, self.conf) as session:
             yield self._table(session, files)
@@ -138,8 +143,9 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option(
             "--database",
-            metavar="PATH",
-            help="With --engine duckdb: a database file, in which FILES is the name of a table.",
+            metavar="WHERE",
+            help="Where the table FILES is: with --engine duckdb a database file, with --engine "
+            "postgres what libpq connects with, such as postgresql://host/base.",
         ),
         click.option(
             "--engine",
@@ -147,7 +153,7 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             default="embedded",
             show_default=True,
             help="Read files on this machine, paths and tables on a Spark cluster, or let a "
-            "database add up: Parquet files and tables by DuckDB.",
+            "database add up: Parquet files and tables by DuckDB, tables by PostgreSQL.",
         ),
     ):
         with_options = option(with_options)

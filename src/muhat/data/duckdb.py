@@ -19,10 +19,9 @@ from muhat.data.duckdb_plan import NAME, require_same_rows
 from muhat.data.file import status_of
 from muhat.data.selection import Coders, Columns
 from muhat.data.snapshot import held
-from muhat.data.sql import Query, compiled
-from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.sql import Query, answered, queries_of
+from muhat.data.sql_dialect import Dialect, SqlColumn
 from muhat.data.tables import StreamSource
-from muhat.data.tallies import Tallied, Tallies, rows_of, tallies_of
 from muhat.errors import DataChanged, InvalidInput
 
 _EXACT_REALS = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -130,18 +129,10 @@ class RelationSource(StreamSource):
     def fold(self, accumulator: Callable[[], Added]) -> list[Added] | None:
         """In SQL if what is added up can be put so, else as every stream of batches."""
         total = accumulator()
-        queries = self._queries(total)
+        queries = queries_of(total, self._sql, WORDS)
         if queries is None:
             return super().fold(accumulator)
-        try:
-            found = [self._tallied(query) for query in queries]
-            if len({rows_of(each) for each in found}) > 1:
-                return None
-            assert isinstance(total, Tallies)
-            total.absorb(total.tallied(found))
-        except Exception:
-            return None
-        return [total]
+        return answered(total, queries, self._asked)
 
     def rows(self) -> int:
         """Counted by DuckDB."""
@@ -180,22 +171,12 @@ class RelationSource(StreamSource):
         places = enumerate(self._positions)
         return self._data.project(", ".join(f"#{at + 1} AS x{place}" for place, at in places))
 
-    def _queries(self, accumulator: object) -> list[Query] | None:
-        tallies = tallies_of(accumulator)
-        columns = [column for column in self._sql if column is not None]
-        if not tallies or len(columns) < len(self._sql):
-            return None
-        try:
-            return [compiled(tally, columns, WORDS) for tally in tallies]
-        except CannotPush:
-            return None
-
-    def _tallied(self, query: Query) -> Tallied:
+    def _asked(self, query: Query) -> list[Any]:
         relation = self._relation() if self._positions else self._data
         for projection in query.projections:
             relation = relation.project(f"*, {projection}")
         listed = ", ".join((*query.groups, *query.sums))
-        return query.tallied(relation.aggregate(listed, ", ".join(query.groups)).fetchall())
+        return list(relation.aggregate(listed, ", ".join(query.groups)).fetchall())
 
 
 def _hold_snapshot(relation: Any) -> None:

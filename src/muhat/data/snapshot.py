@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from typing import Any
 
-_HELD: ContextVar[ExitStack | None] = ContextVar("held", default=None)
+
+class Held(ExitStack):
+    """What lets snapshots go; `kept` has what several sources share, by names of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[Hashable, Any] = {}
+
+
+_HELD: ContextVar[Held | None] = ContextVar("held", default=None)
 
 
 @contextmanager
@@ -15,14 +25,14 @@ def one_snapshot() -> Iterator[None]:
 
     What they hold is let go at the end, however that comes about.
     """
-    with ExitStack() as stack:
-        before = _HELD.set(stack)
+    with Held() as held_now:
+        before = _HELD.set(held_now)
         try:
             yield
         finally:
             _HELD.reset(before)
 
 
-def held() -> ExitStack | None:
+def held() -> Held | None:
     """Where a source puts what lets its snapshot go; None outside of a release."""
     return _HELD.get()

@@ -115,6 +115,10 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
         from muhat.data.duckdb import open_relation
 
         return open_relation(data, columns, dim, coders)
+    if (library, kind) == ("muhat", "PostgresData"):
+        from muhat.data.postgres import open_postgres
+
+        return open_postgres(data, columns, dim, coders)
     if library == "dask" and kind == "DataFrame":
         from muhat.data.dask import DaskSource
 

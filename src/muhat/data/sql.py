@@ -10,10 +10,12 @@ of the same value makes the sums equal, bit for bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from muhat._integers import round_half_even
+from muhat.data.base import Adds
 from muhat.data.sql_cells import block_of, code_of
 from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
 from muhat.data.tallies import (
@@ -26,8 +28,11 @@ from muhat.data.tallies import (
     RecordCell,
     Summand,
     Tallied,
+    Tallies,
     Tally,
     Whole,
+    rows_of,
+    tallies_of,
 )
 from muhat.domains.box_kernel import BITS, SQUARE_UNIT, Coordinate
 from muhat.records.exact import COARSEST_EXACT
@@ -38,6 +43,9 @@ _NEAR = 1 << BITS + 1
 
 _WIDE = 1 << 126
 _NARROW = 1 << 62
+
+
+Answers = TypeVar("Answers", bound=Adds)
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,40 @@ class Query:
         return found
 
 
+Ask = Callable[[Query], Iterable[Sequence[int | None]]]
+"""Runs a query: the rows of its answer, the groups' columns first."""
+
+
 def compiled(tally: Tally, columns: Sequence[SqlColumn], dialect: Dialect) -> Query:
     """The query of a tally, or CannotPush."""
     return _Compiler(columns, dialect).query(tally)
+
+
+def queries_of(
+    accumulator: object, columns: Sequence[SqlColumn | None], dialect: Dialect
+) -> list[Query] | None:
+    """All that an accumulator adds up, as queries; None if there is no SQL for some of it."""
+    tallies = tallies_of(accumulator)
+    known = [column for column in columns if column is not None]
+    if not tallies or len(known) < len(columns):
+        return None
+    try:
+        return [compiled(tally, known, dialect) for tally in tallies]
+    except CannotPush:
+        return None
+
+
+def answered(accumulator: Answers, queries: Sequence[Query], ask: Ask) -> list[Answers] | None:
+    """The accumulator, with what the queries found in it; None if anything failed."""
+    try:
+        found = [query.tallied(ask(query)) for query in queries]
+        # Queries of one pass that do not see the same records are none.
+        if len({rows_of(each) for each in found}) > 1 or not isinstance(accumulator, Tallies):
+            return None
+        accumulator.absorb(accumulator.tallied(found))
+    except Exception:
+        return None
+    return [accumulator]
 
 
 class _Compiler:

@@ -183,6 +183,9 @@ class Tallies(Protocol):
     def tallied(self, found: Sequence[Tallied]) -> Numbers:
         """The state of an accumulator for which that was found, as `absorb` takes it."""
 
+    def absorb(self, state: Numbers) -> None:
+        """Add what another one made alike held."""
+
 
 def tallies_of(accumulator: object) -> list[Tally] | None:
     """What an accumulator adds up, None if it does not say."""
