@@ -28,6 +28,7 @@ from benchmarks.least_known import (
     of_diamonds,
     of_gaps,
     of_prefixes,
+    of_quantiles,
     of_replaced,
     of_secret,
     of_streams,
@@ -40,6 +41,8 @@ from muhat.release.certificate import Certificate
 
 RESULTS = Path(__file__).parent / "results" / "least.md"
 N = 1000
+CELLS = 1 << 20
+"""Values that a quantile may have."""
 MANY = 100_000
 """Records where values may be missing."""
 
@@ -63,6 +66,8 @@ number of records, {n}, both at the worst mean.
 of events that count 0.9 times as much with every step.
 `replaced` are prefixes, and products of them, of records that are replaced, their number public:
 the noise is in proportion to 1/μ, and one promise stands for all.
+`ranks` are rank errors, in records: of the quantile in the middle of 1, 3 or 9 of {n} records that
+lie evenly on 2^20 values, without intervals, n public or `secret`; the bound is that of one.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
 (Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
@@ -70,7 +75,9 @@ the ℓ₁ ball, `diamond`, it is Laplace noise), the
 tree of partial sums and, as measured, HDMM's strategies; for categories without a curator (parts of
 m of them, each of n devices telling about its own) randomised response, subset selection (Wang et
 al., Ye and Barg) and unary encoding (Wang et al.), where muhat is compared for pure and approximate
-promises. `bound` is the largest that the plan's
+promises; for quantiles the exponential mechanism and noisy searches, each with its share of the
+promise, recursion into halves (Kaplan et al., of records that are all different) and the joint
+exponential mechanism (Gillenwater et al.). `bound` is the largest that the plan's
 certificate has, `ratio` muhat's error beside it, and `class` of which mechanisms, on which
 datasets, it speaks.
 """
@@ -91,6 +98,8 @@ class Task:
         if kind == "secret":
             one = mh.Box([-1.0], [1.0])
             return mh.plan_mean(domain=one, n=None, privacy=privacy).error_at(n=N), None
+        if kind == "ranks":
+            return self.ranks(privacy)
         if kind != "categories":
             plan = self.plan(privacy)
             return plan.expected_error or plan.certificate.error, plan.certificate
@@ -98,6 +107,21 @@ class Task:
         protocol = local_mean(domain=listed, n=N, privacy=privacy)
         randomizer = protocol.randomizer
         return randomizer.expected_error(N), protocol.estimator.certificate(randomizer, N)
+
+    def ranks(self, privacy: Privacy) -> tuple[float, Certificate]:
+        """The typical rank error of quantiles that have no interval, beside a bound for one."""
+        _, many, *secret = self.name.split()
+        n = None if secret else N
+        q = [j / (int(many) + 1) for j in range(1, int(many) + 1)]
+        plan = mh.plan_quantile(
+            q, lower=1, upper=CELLS, privacy=privacy, n=n, missing="none", interval=False
+        )
+        error = float(plan.to_dict()["typical_rank_error"])
+        relation = "add-remove" if secret else "substitute"
+        bound = mh.bounds.rank_error(
+            CELLS, privacy=privacy, n=n, confidence=None, neighbors=relation
+        )
+        return error, Certificate("typical rank error", math.inf, error, "bound", (bound,))
 
     def plan(self, privacy: Privacy) -> Plan:
         """muhat's plan."""
@@ -148,6 +172,9 @@ def tasks() -> Iterator[Task]:
     for axes in ((256,), (1025,), (2048,), (4096,), (32, 32), (64, 64)):
         name = "x".join(map(str, axes))
         yield Task(f"replaced {name}", of_replaced(axes), asked=(mh.GDP(mu=1.0),))
+    for many in (1, 3, 9):
+        yield Task(f"ranks {many}", of_quantiles(many, secret=False))
+        yield Task(f"ranks {many} secret", of_quantiles(many, secret=True))
     for size in (2, 5, 20, 100):
         yield Task(f"categories {size}", of_categories(size, N))
 

@@ -1,4 +1,4 @@
-"""Errors of known mechanisms by their formulas, as root mean square ℓ₂ norms of the noise."""
+"""Errors of known mechanisms by their formulas: root mean square ℓ₂ norms of noise, or ranks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import muhat as mh
+from muhat.mechanisms.quantiles.joint_choice import walk_deviation
 from muhat.privacy import Privacy
 
 MEASURED = {
@@ -192,6 +193,72 @@ def of_replaced(axes: tuple[int, ...]) -> tuple[Known, ...]:
         Known("tree, normal", lambda promise: math.sqrt(2 * levels) * nodes * normal(promise)),
         Known("square root", lambda promise: math.sqrt(2) * root * normal(promise)),
     )
+
+
+ROUNDS, FOUND = 20, 0.7
+"""Halvings of 2^20 cells, and the rank error of a search in deviations of one, as measured."""
+
+
+def of_quantiles(many: int, *, secret: bool) -> tuple[Known, ...]:
+    """The rank error in the middle of so many quantiles where records lie evenly.
+
+    `moved` is how far a record moves a rank, and the range of a choice is twice that. Where n is
+    secret, ranks are fractions of it: w = max(q, 1 − q) for a record that comes or goes.
+    """
+    parts = [j / (many + 1) for j in range(1, many + 1)]
+    moved = max(parts) if secret else 1.0
+    steps = 2 * (1 - 1 / (many + 1)) if secret else 2.0
+    levels = math.ceil(math.log2(many + 1))
+    recursion, worst = _recursion(parts)
+    across = (worst, worst) if secret else (max(1, 2 * worst), max(1, math.sqrt(2) * worst))
+    # Of all counts between quantiles a record that is replaced moves two.
+    walk = steps * walk_deviation(many)
+    return (
+        Known("exponential", lambda promise: 2 * moved * many * laplace(promise)),
+        Known("exponential, zCDP", lambda promise: moved * math.sqrt(2 * many) * _choice(promise)),
+        Known("noisy search", lambda promise: FOUND * moved * ROUNDS * many * laplace(promise)),
+        Known(
+            "noisy search, normal",
+            lambda promise: FOUND * moved * math.sqrt(ROUNDS * many) * normal(promise),
+        ),
+        Known("recursion", lambda promise: 2 * across[0] * levels * recursion * laplace(promise)),
+        Known(
+            "recursion, zCDP",
+            lambda promise: across[1] * math.sqrt(2 * levels) * recursion * _choice(promise),
+        ),
+        Known("joint", lambda promise: 2 * walk / pure_epsilon(promise)),
+        Known("joint, zCDP", lambda promise: walk * _choice(promise)),
+    )
+
+
+def _choice(promise: Privacy) -> float:
+    """1/η of a choice of the range 2η, which is η²/2-zCDP."""
+    return normal(promise) if isinstance(promise, mh.ZCDP) else math.inf
+
+
+def _recursion(parts: list[float]) -> tuple[float, float]:
+    """Kaplan, Schnapp and Stemmer (2022): the middle quantile first, then those of the halves.
+
+    The largest deviation if every choice has 1, since halves are counted from where they were
+    divided, and the largest w: a record that leaves one half for another moves both by w.
+    """
+    ends = [0.0, *parts, 1.0]
+    noises: list[dict[int, float]] = [{} for _ in ends]
+    worst, open_parts = 0.5, [(0, len(ends) - 1)]
+    while open_parts:
+        low, high = open_parts.pop()
+        if high - low < 2:
+            continue
+        middle = (low + high) // 2
+        share = (ends[middle] - ends[low]) / (ends[high] - ends[low])
+        worst = max(worst, share, 1 - share)
+        mixed = {middle: 1.0}
+        for end, weight in ((low, 1 - share), (high, share)):
+            for noise, part in noises[end].items():
+                mixed[noise] = mixed.get(noise, 0.0) + weight * part
+        noises[middle] = mixed
+        open_parts += [(low, middle), (middle, high)]
+    return max(math.sqrt(math.fsum(x * x for x in each.values())) for each in noises), worst
 
 
 def _root_series(cells: int) -> list[float]:

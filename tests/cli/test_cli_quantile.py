@@ -43,6 +43,12 @@ def test_json_has_the_documented_keys(salaries, documented_keys):
     assert abs(fields["value"][0] - 50_000) < 20_000
 
 
+def test_all_of_the_promise_may_go_to_the_values(salaries):
+    done = run(salaries, "--columns", "salary", "--no-interval", *BOUNDS, *PROMISE)
+    assert done.exit_code == 0, done.output
+    assert "No interval was asked for" in done.stdout
+
+
 def test_the_least_and_the_greatest_can_be_asked_for(salaries):
     result = run(salaries, "--columns", "salary", "--q", "0,1", *BOUNDS, "--rho", "0.1")
     assert result.exit_code == 0

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     "nothing is missing.",
 )
 @click.option("--contributions", type=int, default=1, show_default=True, help="Rows a person.")
+@click.option("--no-interval", is_flag=True, help="Spend all on the values, none on intervals.")
 @BY
 @CATEGORIES
 @BINS
@@ -84,6 +85,7 @@ def quantile(
     secret_n: bool,
     missing: str,
     contributions: int,
+    no_interval: bool,
     by: str | None,
     categories: tuple[str, ...],
     bins: tuple[str, ...],
@@ -112,6 +114,7 @@ def quantile(
         "relative": None if relative is None else _numbers(relative, "--relative"),
         "missing": missing,
         "contributions": contributions,
+        "interval": not no_interval,
     }
     groups = column_names(by, "--by")
     if groups or categories or bins:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
+from muhat.mechanisms.quantiles.joint_choice import JointChoice
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.quantiles.quantile import ENDS, Found, rank_errors
+from muhat.mechanisms.quantiles.quantile import Found, rank_errors
+from muhat.mechanisms.quantiles.quantile_shares import ENDS
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount
 from muhat.mechanisms.quantiles.sampling import clear_of_population
@@ -56,6 +58,11 @@ BOTH_NOTE = (
     "The first interval is for the quantile of these records, clipped to the bounds: noise alone. "
     "The second is for that of the population that they are independent draws of, clipped too; it "
     "holds for every number of records."
+)
+
+NO_INTERVAL_NOTE = (
+    "No interval was asked for: all of the promise went to the values, and intervals reach from "
+    "bound to bound."
 )
 
 ENDS_NOTE = (
@@ -338,6 +345,8 @@ class QuantileAnswer(Answer):
         about = [BOTH_NOTE]
         if self.why_no_population is not None:
             about = [RECORDS_NOTE, f"No interval for a population: {self.why_no_population}."]
+        if not any(search.asked for row in self.searches for search in row if search.rounds):
+            about = [NO_INTERVAL_NOTE]
         return [RANKS_NOTE, *about, *end_notes(self.fractions)]
 
     def _recorded_lines(self) -> list[str]:
@@ -420,7 +429,9 @@ def interval_cells(grid: AnyGrid, ends: Sequence[float]) -> list[str]:
 
 
 def read_search(fields: dict[str, Any]) -> NoisySearch:
-    """A search, or a choice in its place, which has a rate."""
+    """A search, or a choice in its place, which has a rate, or half of one with others."""
+    if "half_rate" in fields:
+        return JointChoice.from_dict(fields)
     return (RankChoice if "rate" in fields else NoisySearch).from_dict(fields)
 
 

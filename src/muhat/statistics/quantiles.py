@@ -28,13 +28,15 @@ MOST_SEARCHES = 200_000
 class Quantiles:
     """One quantile or several of every column, each on its grid; in groups, if there are any.
 
-    `categories` are those of the columns that make the groups.
+    `categories` are those of the columns that make the groups. Without `interval` all of the
+    promise goes to the values.
     """
 
     q: float | tuple[float, ...]
     grids: list[UniformGrid]
     missing: str
     categories: tuple[Categories, ...] = ()
+    interval: bool = True
 
     def __post_init__(self) -> None:
         if self.categories:
@@ -58,12 +60,15 @@ class Quantiles:
         relative: ArrayLike | None,
         missing: str,
         categories: tuple[Categories, ...] = (),
+        interval: bool = True,
     ) -> Quantiles:
         """Check every argument."""
         fractions = _fractions(q)
         grids = _grids(lower, upper, resolution, relative)
         rule = _check.one_of("missing", missing, tuple(MISSING))
-        return cls(fractions, grids, rule, categories)
+        if not isinstance(interval, bool):
+            raise InvalidInput("must be True or False", parameter="interval")
+        return cls(fractions, grids, rule, categories, interval)
 
     def premises(self) -> tuple[str, ...]:
         """What ranks are about, in sentences."""

@@ -79,6 +79,8 @@ class NoisySearch(Plain, keys=SEARCH_KEYS):
     further: int = 0
 
     finder = "noisy search"
+    together = 1
+    """How many quantiles of a column are found at once, and have one rank error."""
 
     def __post_init__(self) -> None:
         _check.count("cells", self.cells, most=1 << MOST_ROUNDS)
@@ -135,6 +137,11 @@ class NoisySearch(Plain, keys=SEARCH_KEYS):
         if self.quantile is None:
             return Fraction(1)
         return max(self.quantile, 1 - self.quantile)
+
+    @property
+    def halving_weight(self) -> Fraction:
+        """The same of what is spent on finding the cell, and not on questions after that."""
+        return self.presence_weight
 
     @cached_property
     def multiplier(self) -> int:

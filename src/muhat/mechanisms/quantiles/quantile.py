@@ -8,9 +8,11 @@ With groups there are such searches and counts for each of them, on its own reco
 whole promise, as far as one person cannot move two groups: that is decided by q, and a median is as
 exact in a group as without.
 One pass over the data gives the exact counts for all rounds of all searches; grids too fine for
-one table are searched in two or three passes, each within the cells that the last one left.
+one table are searched in two or three passes, each within the cells that the last one left, and
+choices, which need all cells, are made a few groups a pass.
 Instead of the halvings of all searches there may be choices by rank, each for what the halvings
-would have spent. Proofs: docs/proofs/quantiles.md, docs/proofs/choices-by-rank.md.
+would have spent, or one joint choice a column for what those of all its searches would have.
+Proofs: docs/proofs/quantiles.md, docs/proofs/choices-by-rank.md.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +31,16 @@ from muhat._plain import Key, Plain
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.quantiles.rank_choice import RankChoice
-from muhat.mechanisms.quantiles.recorded_count import (
-    RecordedCount,
-    count_beside,
-    room_beside,
-    spent_beside,
+from muhat.mechanisms.quantiles.joint_choice import (
+    MOST_STATES,
+    JointChoice,
+    Placed,
+    choose_together,
 )
+from muhat.mechanisms.quantiles.noisy_search import NoisySearch
+from muhat.mechanisms.quantiles.quantile_shares import ENDS, Sharing
+from muhat.mechanisms.quantiles.rank_choice import RankChoice
+from muhat.mechanisms.quantiles.recorded_count import RecordedCount, spent_beside
 from muhat.mechanisms.quantiles.sampling import clear_of_population
 from muhat.mechanisms.quantiles.search_walk import PLACING, Comparison, Tally, Walk
 from muhat.noise.kinds import NoiseKind, Strength
@@ -46,21 +51,14 @@ from muhat.privacy import Neighbors
 TABLE_CELLS = 1 << 22
 """The cells that are counted in one pass, over all searches."""
 
-ENDS = (0, 1)
-"""The fractions whose ranks are known: the least record and the greatest."""
-
-HALVINGS_A_QUESTION = 5
-"""A question for the ends of an interval for so many halvings. They widen the noise by a tenth,
-and make most intervals several times shorter, whatever the halvings happened to ask about."""
-
-CHOICE_A_QUESTION = {NoiseKind.PURE: Fraction(5, 2), NoiseKind.NORMAL: Fraction(2)}
-"""The same where a choice is in place of the halvings: nothing was asked before, and with twice as
-many questions intervals are about as short. Counted in μ² they cost the choice less."""
+MOST_PASSES = 16
+"""Choices among all cells of many groups or columns read the data so often at most."""
 
 Counter = Callable[[Sequence[Window]], Sequence[WindowCounts]]
 Searching = Generator[Sequence[Window], Sequence[WindowCounts], "tuple[Answers, ...]"]
 Place = tuple[int, int]
 """A group, and a column of it."""
+Walking = Generator[Sequence[Window], Sequence[WindowCounts], list[tuple[Place, int, Walk]]]
 
 
 @dataclass(frozen=True)
@@ -85,11 +83,13 @@ def rank_errors(
     """How far ranks may be off, a row a fraction and a column a grid.
 
     The errors of one column hold together, since its values are put in order and may be each
-    other's, so that it has one error; with `simultaneous` those of all columns do.
+    other's, or are chosen at once, so that it has one error; with `simultaneous` those of all
+    columns do.
     """
     rows, columns = len(searches), len(searches[0])
+    apart = rows / searches[0][0].together
     level = _check.probability("confidence", confidence)
-    level **= 1 / (rows * (columns if simultaneous else 1))
+    level **= 1 / (apart * (columns if simultaneous else 1))
     errors = [[search.rank_error(level) for search in row] for row in searches]
     return np.tile(np.max(errors, axis=0), (rows, 1)).astype(np.int64)
 
@@ -137,60 +137,21 @@ class QuantileRecipe(
         recorded: bool = False,
         intervals: bool = False,
         groups: int | None = None,
-        choice: bool = False,
+        finder: type[NoisySearch] = NoisySearch,
     ) -> QuantileRecipe:
-        """Searches that share the promise evenly, or choices in their place.
+        """Searches that share the promise evenly, or what the `finder` has in their place.
 
         With `recorded` values may be missing: ranks are those of the recorded ones, which are
         counted. `groups` have a secret number of records each, and are counted, too. For short
-        `intervals` every search asks one question more for five halvings. A `choice` is among all
-        cells at once: InvalidInput if they are too many to be counted in one pass.
+        `intervals` every search asks one question more for five halvings. A `RankChoice` is among
+        all cells at once: InvalidInput if they are too many to be counted in a few passes. A
+        `JointChoice` is of all quantiles of a column; a secret number of records is counted for it.
         """
-        recorded = recorded or groups is not None
-        column = Strength.of(protection.promise, law.kind).part(Fraction(1, len(grids)))
-        secret = protection.neighbors is Neighbors.ADD_REMOVE
-        finder = RankChoice if choice else NoisySearch
-        halvings = CHOICE_A_QUESTION[law.kind] if choice else HALVINGS_A_QUESTION
-
-        def searches_for(grid: UniformGrid, of_column: Strength) -> list[NoisySearch]:
-            rounds = (grid.cells - 1).bit_length()
-            further = math.ceil(rounds / halvings) if intervals else 0
-            found = []
-            for fraction in fractions:
-                share = Fraction(1, len(fractions))
-                if groups is not None and not secret:
-                    # What a record moves in two groups together, if that is more than in one.
-                    weight = max(fraction, 1 - fraction)
-                    share /= max(Fraction(1), 2 * weight ** int(law.sensitivity_norm))
-                known = fraction in ENDS or not (secret or recorded)
-                found.append(
-                    finder(
-                        grid.cells,
-                        law,
-                        of_column.part(share).squared,
-                        protection.contributions,
-                        None if known else fraction,
-                        recorded and not secret,
-                        further,
-                    )
-                )
-            return found
-
-        searches, counts = [], []
-        apart = groups is not None
-        for grid in grids:
-            each = searches_for(grid, column)
-            if recorded:
-                round_ = min(search.multiplier for search in each)
-                if room_beside(each, column.squared, groups=apart) < round_:
-                    # A count noisier than a round is of little use: it has the share of one more.
-                    questions = sum(search.questions for search in each)
-                    each = searches_for(grid, column.part(Fraction(questions, questions + 1)))
-                counts.append(count_beside(each, column.squared, groups=apart))
-            searches.append(each)
-        rows = tuple(zip(*searches, strict=True))
-        beside = tuple(counts) if recorded else None
-        return cls(tuple(grids), tuple(fractions), n, law, protection, rows, beside, groups)
+        sharing = Sharing(
+            fractions, law, protection, finder, recorded, intervals, groups is not None
+        )
+        rows, counts = sharing.among(grids)
+        return cls(tuple(grids), tuple(fractions), n, law, protection, rows, counts, groups)
 
     def __post_init__(self) -> None:
         public = self.protection.neighbors is Neighbors.SUBSTITUTE
@@ -213,6 +174,8 @@ class QuantileRecipe(
                     raise AssertionError("a secret number of records must not decide a rank")
         if self.chooses:
             self._check_choices()
+        if self.chooses_jointly:
+            self._check_joint(public)
         if any(count.law != self.law for count in self.counts or ()):
             raise AssertionError("a count has noise of another law than the searches beside it")
         if not self._spent.keeps(self.protection.promise):
@@ -221,11 +184,34 @@ class QuantileRecipe(
     @property
     def chooses(self) -> bool:
         """Whether choices are in place of searches."""
-        return isinstance(self.searches[0][0], RankChoice)
+        return isinstance(self.searches[0][0], RankChoice | JointChoice)
+
+    @property
+    def chooses_jointly(self) -> bool:
+        """Whether all quantiles of a column are one choice."""
+        return isinstance(self.searches[0][0], JointChoice)
+
+    def _check_joint(self, public: bool) -> None:
+        """Every column has one choice, whose number of records is public or counted."""
+        parts = [part for row in self.searches for part in row if isinstance(part, JointChoice)]
+        if (
+            sum(part.states(self.n) for part in parts) // len(self.fractions) * (self.groups or 1)
+            > MOST_STATES
+        ):
+            raise InvalidInput("a joint choice would have to look at too many ranks.")
+        together, moves = len(self.fractions), 2 if public else 1
+        if any((part.together, part.moves) != (together, moves) for part in parts):
+            raise AssertionError("a choice was made for other quantiles or other neighbours")
+        if len(parts) != together * len(self.grids) or (not public and self.counts is None):
+            raise AssertionError("a secret number of records must not decide a rank")
+        for column, row in enumerate(zip(*self.searches, strict=True)):
+            count = None if self.counts is None else self.counts[column]
+            if any(isinstance(part, JointChoice) and part.size != count for part in row):
+                raise AssertionError("a choice is for another number of records")
 
     def _check_choices(self) -> None:
         """Their cells are counted in one pass; counted in μ² they are zero-concentrated alone."""
-        if max(search.rounds for search in self.searches[0]) > self._bits(len(self._places)):
+        if len(self._places) > MOST_PASSES * self._at_once or not self._at_once:
             raise InvalidInput(
                 "the grids have too many cells to choose among all of them at once; give a "
                 "coarser resolution."
@@ -246,6 +232,13 @@ class QuantileRecipe(
             for group in range(self.groups or 1)
             for column in range(len(self.grids))
         ]
+
+    @property
+    def _at_once(self) -> int:
+        """At how many places one pass counts: all, unless choices need all their cells."""
+        if not self.chooses:
+            return len(self._places)
+        return TABLE_CELLS >> max(search.rounds for search in self.searches[0])
 
     @property
     def _spent(self) -> Strength:
@@ -295,38 +288,72 @@ class QuantileRecipe(
 
     def searching(self) -> Searching:
         """The searches of all groups, pass by pass: asks for counts of windows, and is told."""
-        places = self._places
+        found: dict[tuple[Place, int], Found] = {}
+        recorded: dict[Place, float] = {}
+        places, many = self._places, self._at_once
+        for first in range(0, len(places), many):
+            walks = yield from self._walked(places[first : first + many], recorded)
+            for place, row, walk in walks:
+                found[place, row] = Found(walk.cell, walk.comparisons)
+        answers = []
+        for group in range(self.groups or 1):
+            mine = [(group, column) for column in range(len(self.grids))]
+            rows = tuple(
+                tuple(found[place, row] for place in mine) for row in range(len(self.fractions))
+            )
+            counted = tuple(recorded[place] for place in mine if recorded)
+            answers.append(Answers(rows, counted or None))
+        return tuple(answers)
+
+    def _walked(self, places: Sequence[Place], recorded: dict[Place, float]) -> Walking:
+        """All searches at some places; adds how many values are recorded there."""
         bits = self._bits(len(places))
         whole = [
             self._window(place, 0, self.searches[0][place[1]].rounds, bits) for place in places
         ]
         found_whole = yield whole
         tables = dict(zip(places, found_whole, strict=True))
-        recorded: dict[Place, float] = {}
         if self.counts is not None:
             for place in places:
                 recorded[place] = self.counts[place[1]].release(tables[place].total)
-        walks: list[tuple[Place, Walk]] = []
-        for group in range(self.groups or 1):
-            for row, searches in enumerate(self.searches):
-                for place in ((group, column) for column in range(len(searches))):
-                    known = recorded.get(place, self.n)
-                    walks.append((place, self._start(row, place, tables[place].total, known)))
+        walks: list[tuple[Place, int, Walk]] = []
+        for _, mine in groupby(places, key=lambda place: place[0]):
+            for row, place in product(range(len(self.searches)), list(mine)):
+                known = recorded.get(place, self.n)
+                walks.append((place, row, self._start(row, place, tables[place].total, known)))
         tallies = {
             place: Tally.of(0, window.block_bits, tables[place].before, tables[place].counts)
             for place, window in zip(places, whole, strict=True)
         }
-        for place, walk in walks:
+        if self.chooses_jointly:
+            self._choose(walks, tallies, recorded)
+        for place, _, walk in walks:
             walk.follow(tallies[place], min(bits, walk.rounds_left))
-        while under_way := [(place, walk) for place, walk in walks if walk.rounds_left]:
+        while under_way := [(place, walk) for place, _, walk in walks if walk.rounds_left]:
             yield from self._further(under_way)
-        found = iter([Found(walk.cell, walk.comparisons) for _, walk in walks])
-        answers = []
-        for group in range(self.groups or 1):
-            rows = tuple(tuple(next(found) for _ in row) for row in self.searches)
-            counted = tuple(recorded[place] for place in places if place[0] == group and recorded)
-            answers.append(Answers(rows, counted or None))
-        return tuple(answers)
+        return walks
+
+    def _choose(
+        self,
+        walks: Sequence[tuple[Place, int, Walk]],
+        tallies: dict[Place, Tally],
+        recorded: dict[Place, float],
+    ) -> None:
+        """Tell every walk its cell: those of one column and group are chosen together."""
+        for place, tally in tallies.items():
+            parts = [row[place[1]] for row in self.searches]
+            number = recorded.get(place, self.n)
+            if number is None:
+                raise AssertionError("a secret number of records must not decide a rank")
+            cells = choose_together(
+                [part for part in parts if isinstance(part, JointChoice)],
+                tally.up_to,
+                self.fractions,
+                round(number),
+            )
+            for where, row, walk in walks:
+                if where == place and isinstance(walk, Placed):
+                    walk.chosen = cells[row]
 
     def _further(
         self, walks: Sequence[tuple[Place, Walk]]

@@ -103,7 +103,7 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
 
     def words(self) -> str:
         """What is done, in a few words."""
-        return f"a choice and {super().words()}"
+        return f"a choice and {super().words()}" if self.further else "a choice"
 
     def _ranks(self, log_confidence: float) -> int:
         """A cell with the rank exists, and is e^{ηg} times as likely as one that is too far off.
@@ -218,13 +218,23 @@ def chosen(up_to: Counts, target: Fraction, rate: int, words: Words = system_wor
     while True:
         drawn, bits = drawn << WORD_BITS | int(words(1)[0]), bits + WORD_BITS
         levels, lower, upper = _heights(up_to, target, rate, precision)
-        low = drawn * lower[-1] >> bits
-        high = -(-(drawn + 1) * upper[-1] >> bits)
-        index = bisect_right(upper, low) - 1
-        if index < len(levels) and high <= lower[index + 1]:
+        index = enclosed_index(drawn, bits, lower, upper)
+        if index is not None:
             level = levels[index]
             return level.first + uniform_below(level.behind - level.first, words)
         precision *= 2
+
+
+def enclosed_index(drawn: int, bits: int, lower: list[int], upper: list[int]) -> int | None:
+    """Between which heights a uniform number lies that begins with these bits, if that is sure.
+
+    `lower` and `upper` enclose the heights 0, w_0, w_0 + w_1, … of so many weights, and at last
+    that of all, with those that are not listed.
+    """
+    low = drawn * lower[-1] >> bits
+    high = -(-(drawn + 1) * upper[-1] >> bits)
+    index = bisect_right(upper, low) - 1
+    return index if index < len(lower) - 2 and high <= lower[index + 1] else None
 
 
 def _heights(

@@ -107,19 +107,26 @@ def _moves(searches: Sequence[NoisySearch], groups: bool) -> list[tuple[int, int
     """
     k, power = searches[0].contributions, _power(searches)
     if groups:
-        weights = [math.ceil(search.multiplier * search.presence_weight) for search in searches]
-        pairs = zip(searches, weights, strict=True)
-        moved = sum(search.questions * (k * weight) ** power for search, weight in pairs)
+        moved = sum(
+            questions * (k * math.ceil(multiplier * weight)) ** power
+            for questions, multiplier, weight in _steps(searches)
+        )
         return [(2 if searches[0].replaced else 1, k, moved)]
     found = []
     for gone in {1, k}:
-        moved = 0
-        for search in searches:
-            others = (k - gone) if search.replaced else 0
-            whole = search.multiplier * (others + search.presence_weight * gone)
-            moved += search.questions * (math.ceil(whole) + 1) ** power
+        others = (k - gone) if searches[0].replaced else 0
+        moved = sum(
+            questions * (math.ceil(multiplier * (others + weight * gone)) + 1) ** power
+            for questions, multiplier, weight in _steps(searches)
+        )
         found.append((1, gone, moved))
     return found
+
+
+def _steps(searches: Sequence[NoisySearch]) -> list[tuple[int, int, Fraction]]:
+    """How many questions, or halvings, S of each, and by how much a value that goes moves it."""
+    halvings = [(one.rounds, one.multiplier, one.halving_weight) for one in searches]
+    return halvings + [(one.further, one.multiplier, one.presence_weight) for one in searches]
 
 
 def _power(searches: Sequence[NoisySearch]) -> int:
