@@ -72,7 +72,7 @@ def test_bytes_are_not_written_to_a_terminal_nor_waited_for_from_one(first, monk
     class System:
         stdin = stdout = Terminal()
 
-    monkeypatch.setattr("muhat.cli.protocol.sys", System)
+    monkeypatch.setattr("muhat.cli.protocol_files.sys", System)
     done = run("client", first, "--record", 41, code=2)
     assert done.stderr == "Error: messages are bytes, not text: give --out FILE, or a pipe.\n"
     assert "pipe them in" in run("server", first, code=2).stderr

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +17,18 @@ from muhat.cli.options import (
     number,
     promise_options,
 )
-from muhat.cli.output_files import PRIVATE, check_apart, output
+from muhat.cli.output_files import PRIVATE, check_apart
 from muhat.cli.protocol_account import account as account_group
+from muhat.cli.protocol_files import (
+    messages_in,
+    read_description,
+    write_all,
+    write_description,
+)
+from muhat.cli.protocol_sealed import key as key_command
+from muhat.cli.protocol_sealed import read_round, server_of, signer_option
+from muhat.cli.protocol_sealed import sign as sign_command
+from muhat.cli.protocol_sealed import signer as signer_command
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
@@ -38,7 +47,8 @@ def protocol() -> None:
     """Means, quantiles and counts when nobody may see the records: local and shuffle model."""
 
 
-protocol.add_command(account_group)
+for command in (account_group, key_command, signer_command, sign_command):
+    protocol.add_command(command)
 
 
 def _where_options(command: Any) -> Any:
@@ -114,9 +124,10 @@ def new(
 
 @protocol.command(epilog="Example: muhat protocol show round1.json")
 @click.argument("description")
-def show(description: str) -> None:
+@signer_option
+def show(description: str, signer: str | None) -> None:
     """Say what a description asks of a device, and what it promises."""
-    click.echo(read_description(description).describe())
+    click.echo(read_round(description, signer).describe())
 
 
 @protocol.command(
@@ -140,6 +151,7 @@ def show(description: str) -> None:
     metavar="FILE",
     help="The device's account, for a RECORD; your own unless stated (muhat protocol account).",
 )
+@signer_option
 @click.option("--no-account", is_flag=True, help="Keep none: nobody remembers what was answered.")
 @click.option(
     "--out", default="-", help="Where to write messages, for you alone to read; standard output."
@@ -152,6 +164,7 @@ def client(
     columns: str | None,
     delimiter: str | None,
     account: str | None,
+    signer: str | None,
     no_account: bool,
     out: str,
 ) -> None:
@@ -163,7 +176,7 @@ def client(
     from muhat.protocols.roles.simulation import messages_of
 
     check_apart(out, (description, *files, *answered, *([account] if account else [])))
-    round_ = read_description(description)
+    round_ = read_round(description, signer)
     before = [read_description(path) for path in answered]
     if (record is None) == (not files):
         raise InvalidInput("give one --record, or files with one record a row.")
@@ -185,14 +198,15 @@ def client(
 @protocol.command(epilog="Example: muhat protocol shuffle round1.json messages.bin --out mixed.bin")
 @click.argument("description")
 @click.argument("files", nargs=-1)
+@signer_option
 @click.option("--out", default="-", help="Where to write the mixed messages; standard output.")
-def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
+def shuffle(description: str, files: tuple[str, ...], signer: str | None, out: str) -> None:
     """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose.
 
     Mix a round when all of it is there: what comes between two mixes can be told from the rest.
     """
     check_apart(out, (description, *files))
-    round_ = read_description(description)
+    round_ = read_round(description, signer)
     shuffler = round_.shuffler()
     for messages in messages_in(files, round_):
         click.echo(str(shuffler.take(messages)), err=True)
@@ -205,14 +219,23 @@ def shuffle(description: str, files: tuple[str, ...], out: str) -> None:
 @click.argument("description")
 @click.argument("files", nargs=-1)
 @click.option("--next", "following", default="-", help="Where the next round's description goes.")
+@signer_option
+@click.option("--key", metavar="FILE", help="The server's key, if the messages are sealed to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def server(description: str, files: tuple[str, ...], following: str, as_json: bool) -> None:
+def server(
+    description: str,
+    files: tuple[str, ...],
+    following: str,
+    signer: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
     """Take the messages of FILES (or of standard input) and close the round."""
     from muhat.protocols import Protocol
 
-    check_apart(following, (description, *files), "--next")
-    round_ = read_description(description)
-    collector = round_.server()
+    check_apart(following, (description, *files, *([key] if key else [])), "--next")
+    round_ = read_round(description, signer)
+    collector = server_of(round_, key)
     for messages in messages_in(files, round_):
         click.echo(str(collector.take(messages)), err=True)
     result = collector.finish()
@@ -326,69 +349,6 @@ def _numbers(record: str) -> list[float]:
     if not values:
         raise InvalidInput("must be numbers with commas between them", parameter="--record")
     return values
-
-
-def read_description(path: str) -> Protocol:
-    """The protocol that a file describes."""
-    from muhat.protocols import Protocol
-    from muhat.protocols.roles.messages import LONGEST
-
-    try:
-        with click.open_file(path, encoding="utf-8") as stream:
-            text = stream.read(LONGEST + 1)
-    except (OSError, UnicodeDecodeError):
-        name = _name(path)
-        raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
-    try:
-        return Protocol.from_json(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"{_name(path)}: {error}") from None
-
-
-def write_description(path: str, protocol: Protocol) -> None:
-    """A description to a file, and in words to the terminal."""
-    text = protocol.to_json() + "\n"
-    with output(path) as stream:
-        stream.write(text.encode())
-    click.echo(protocol.describe(), err=True)
-
-
-def messages_in(paths: tuple[str, ...], protocol: Protocol) -> Iterator[Iterator[bytes]]:
-    """The messages of every file, or of standard input; of none more than the protocol allows."""
-    if not paths and sys.stdin.isatty():
-        raise InvalidInput("give files of messages, or pipe them in.")
-    for path in paths or ("-",):
-        try:
-            stream = click.open_file(path, "rb")
-        except OSError:
-            raise InvalidInput(f"{path} cannot be read.") from None
-        with stream:
-            yield _read(path, stream, protocol.bytes_per_user)
-
-
-def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
-    from muhat.protocols.roles.messages import read_messages
-
-    try:
-        yield from read_messages(stream, longest)
-    except OSError:
-        raise InvalidInput(f"{_name(path)} cannot be read.") from None
-
-
-def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
-    """Messages to a file, or to standard output: how many. No file is touched before the first."""
-    from muhat.protocols.roles.messages import write_messages
-
-    if path == "-" and sys.stdout.isatty():
-        raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
-    left = iter(messages)
-    first = list(islice(left, 1))
-    with output(path, mode) as stream:
-        return write_messages(stream, chain(first, left))
-
-
-def _name(path: str) -> str:
-    return "standard input" if path == "-" else path
 
 
 def show_release(release: Release, as_json: bool) -> None:

@@ -22,6 +22,8 @@ from muhat.protocols.roles.collector import Intake
 from muhat.protocols.roles.crowd import Crowd
 from muhat.protocols.roles.device_account import DeviceAccount
 from muhat.protocols.roles.protocol import Protocol
+from muhat.protocols.roles.sealed_protocol import SealedProtocol, Signer
+from muhat.protocols.roles.sealing_keys import SealingKey, ServerKey
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 from muhat.protocols.roles.simulation import simulate
@@ -34,8 +36,12 @@ __all__ = [
     "DeviceAccount",
     "Intake",
     "Protocol",
+    "SealedProtocol",
+    "SealingKey",
     "Server",
+    "ServerKey",
     "Shuffler",
+    "Signer",
     "Survey",
     "local_mean",
     "local_quantile",

@@ -34,6 +34,9 @@ Fragments = NDArray[np.uint64]
 TOLERANCE = 1.02
 """A coarser grid may cost so much variance if it makes messages shorter."""
 
+FRAGMENT_BYTES = 8
+"""Of a fragment that is sealed: the same for every modulus, so that none is told by its length."""
+
 GAIN = 1.001
 """A finer grid is tried as long as the last one had so much less variance."""
 
@@ -74,6 +77,35 @@ class Mixed(Randomizer):
                 mixed[:, start:end] = fragments[order].reshape(len(mixed), end - start)
                 start = end
         return fresh_nonces(len(nonces)), mixed
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The fragments of each number: see `Randomizer`."""
+        return tuple(part.noise.fragments for part in self.parts for _ in range(part.numbers))
+
+    def pieces(self, nonces: Bytes, payloads: Bytes) -> Bytes:
+        """The fragments, each in eight bytes whatever its modulus: see `Randomizer`."""
+        found, start, rows = [], 0, len(payloads)
+        for part in self.parts:
+            end = start + part.payload_bytes
+            fragments = part.unpacked(np.ascontiguousarray(payloads[:, start:end]))
+            found.append(fragments.reshape(rows, part.messages))
+            start = end
+        whole = np.ascontiguousarray(np.concatenate(found, axis=1), "<u8")
+        return whole.view(np.uint8).reshape(rows, self.messages, FRAGMENT_BYTES)
+
+    def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
+        """Fragments modulo q, in which a false one is a fragment like any other; new nonces."""
+        rows = len(pieces)
+        flat = np.ascontiguousarray(pieces).reshape(rows, -1)
+        numbers = flat.view("<u8").astype(np.uint64, copy=False)
+        found, start = [], 0
+        for part in self.parts:
+            shape = rows, part.numbers, part.noise.fragments
+            fragments = numbers[:, start : start + part.messages].reshape(shape)
+            found.append(part.packed(fragments & part._mask))
+            start += part.messages
+        return fresh_nonces(rows), np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,19 @@ class Randomizer(Plain, ABC, tag="kind"):
     ) -> tuple[Bytes, Bytes]:
         """The messages in random order, as a shuffler hands them on: nonces and payloads."""
 
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[int, ...]:
+        """How many pieces of a message are mixed with one another, group by group."""
+
+    @abstractmethod
+    def pieces(self, nonces: Bytes, payloads: Bytes) -> Bytes:
+        """What is sealed each by itself, all of one length: (rows, pieces, bytes)."""
+
+    @abstractmethod
+    def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
+        """Nonces and payloads of pieces, mixed or not; what cannot be a piece is read as one."""
+
     @abstractmethod
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """The payloads of these records, one a person.
@@ -124,6 +137,16 @@ class PrivateAlone(Randomizer):
         """Whole messages, each with its nonce, which is public: see `Randomizer`."""
         order = random_order(len(nonces), words)
         return nonces[order], payloads[order]
+
+    groups: ClassVar[tuple[int, ...]] = (1,)
+
+    def pieces(self, nonces: Bytes, payloads: Bytes) -> Bytes:
+        """The whole message: see `Randomizer`."""
+        return np.concatenate([nonces, payloads], axis=1)[:, None, :]
+
+    def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
+        """The message with its own nonce: see `Randomizer`."""
+        return pieces[:, 0, :NONCE_BYTES], pieces[:, 0, NONCE_BYTES:]
 
 
 class MeanRandomizer(Randomizer):

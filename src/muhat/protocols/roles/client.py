@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from muhat.protocols.roles.crowd import messages
+from muhat.protocols.roles.crowd import Seal, messages
 from muhat.protocols.roles.device_account import AccountLike, as_account
 from muhat.protocols.roles.record_values import one_record
 
@@ -24,7 +24,8 @@ class Client:
     """A device's side of one round, after the rounds of the same protocol it has answered.
 
     `account` is the device's: the user's own unless another is named. False keeps none, so that
-    nothing but this object remembers what was answered.
+    nothing but this object remembers what was answered. `sealed` is what becomes of a message
+    before anybody else sees it, the account included.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Client:
         protocol: Protocol,
         answered: Iterable[Protocol] = (),
         account: AccountLike = None,
+        sealed: Seal | None = None,
     ) -> None:
         before = tuple(answered)
         protocol.estimator.model.check_answered(protocol, before)
         self.protocol = protocol
         self._answered = {each.digest: each.randomizer.share for each in before}
         self._account = account
+        self._sealed = sealed
         self._message: bytes | None = None
 
     @property
@@ -58,7 +61,7 @@ class Client:
 
         def make() -> bytes:
             (message,) = messages(self.protocol, row)
-            return message
+            return message if self._sealed is None else self._sealed(message)
 
         if self._message is None:
             account = as_account(self._account)

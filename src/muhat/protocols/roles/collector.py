@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat._arrays import Bytes
 from muhat.errors import InvalidInput
@@ -57,6 +58,25 @@ class Collector:
         self._rejected: Counter[Rejection] = Counter()
 
     @property
+    def _label(self) -> bytes:
+        """What every message begins with."""
+        return self.protocol.label
+
+    @property
+    def _payload_bytes(self) -> int:
+        """What follows the nonce of a message."""
+        return self.protocol.randomizer.payload_bytes
+
+    @property
+    def _digest(self) -> bytes:
+        """What tells the states of this round from others'."""
+        return bytes.fromhex(self.protocol.digest)
+
+    def _possible(self, payloads: Bytes) -> NDArray[np.bool_]:
+        """Which payloads may be some device's."""
+        return self.protocol.randomizer.valid(payloads)
+
+    @property
     def users(self) -> int:
         """How many people's messages have been taken."""
         return len(self._seen)
@@ -73,8 +93,7 @@ class Collector:
         if not isinstance(messages, Iterable):
             raise InvalidInput("must be bytes, or many of them", parameter="messages")
         before, rejected = self.users, Counter[Rejection]()
-        start, size = self.protocol.label, self.protocol.randomizer.payload_bytes
-        for nonces, payloads in batches(messages, start, size, rejected):
+        for nonces, payloads in batches(messages, self._label, self._payload_bytes, rejected):
             self._add(nonces, payloads, rejected)
         self._rejected += rejected
         return Intake(self.users - before, _reasons(rejected))
@@ -85,7 +104,7 @@ class Collector:
             raise InvalidInput(
                 f"a {type(self).__name__} merges with another one; got {type(other).__name__}."
             )
-        if other.protocol.digest != self.protocol.digest:
+        if other._digest != self._digest:
             raise InvalidInput("messages of different protocols or rounds cannot be merged.")
         held, rejected = other.received(), Counter(other._rejected)
         self._add(held.nonces, held.payloads, rejected)
@@ -95,13 +114,13 @@ class Collector:
         """Everything that is held, to be saved or sent on; `restore` goes on from it."""
         held = self.received()
         counts = [min(self._rejected[reason], _MOST_COUNTED) for reason in Rejection]
-        body = bytes.fromhex(self.protocol.digest) + struct.pack(_COUNTS, held.users, *counts)
+        body = self._digest + struct.pack(_COUNTS, held.users, *counts)
         body += held.nonces.tobytes() + held.payloads.tobytes()
         return self._state_begins + hashlib.sha256(body).digest() + body
 
     def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
         """Keep what is possible, new, and not more than there are users."""
-        possible = self.protocol.randomizer.valid(payloads)
+        possible = self._possible(payloads)
         rejected[Rejection.PAYLOAD] += int((~possible).sum())
         nonces, payloads = nonces[possible], payloads[possible]
         kept = np.zeros(len(nonces), bool)
@@ -120,7 +139,7 @@ class Collector:
 
     def received(self) -> Received:
         """The messages, ordered by nonce."""
-        size = self.protocol.randomizer.payload_bytes
+        size = self._payload_bytes
         nonces = np.concatenate([np.empty((0, NONCE_BYTES), np.uint8), *self._nonces])
         payloads = np.concatenate([np.empty((0, size), np.uint8), *self._payloads])
         high, low = nonces.view(">u8").T
@@ -133,10 +152,10 @@ class Collector:
         That it is whole is checked, not who made it.
         """
         body = self._body_of(state)
-        if body[:_DIGEST_BYTES].hex() != self.protocol.digest:
+        if body[:_DIGEST_BYTES] != self._digest:
             raise InvalidInput("the state belongs to another protocol or round.")
         users, *counts = struct.unpack_from(_COUNTS, body, _DIGEST_BYTES)
-        size, split = self.protocol.randomizer.payload_bytes, users * NONCE_BYTES
+        size, split = self._payload_bytes, users * NONCE_BYTES
         held = np.frombuffer(body, np.uint8, offset=_FIXED_BYTES)
         if len(held) != split + users * size:
             raise InvalidInput("the state is damaged: its messages are not of the right length.")

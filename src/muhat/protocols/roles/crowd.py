@@ -6,7 +6,7 @@ is asked twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from muhat._arrays import Floats
@@ -22,12 +22,21 @@ MOST_VALUES = 1 << 20
 """Numbers randomised together: memory stays small however many records there are."""
 
 
+Seal = Callable[[bytes], bytes]
+
+
 class Crowd:
     """The devices of many people in one round, all of which have answered the same rounds."""
 
-    def __init__(self, protocol: Protocol, answered: Iterable[Protocol] = ()) -> None:
+    def __init__(
+        self,
+        protocol: Protocol,
+        answered: Iterable[Protocol] = (),
+        sealed: Seal | None = None,
+    ) -> None:
         protocol.estimator.model.check_answered(protocol, answered)
         self.protocol = protocol
+        self._sealed = sealed
 
     @property
     def privacy(self) -> Privacy:
@@ -37,7 +46,8 @@ class Crowd:
     def randomize_many(self, records: Any) -> list[bytes]:
         """The messages of many people's records, one a row; of each as `Client.randomize`."""
         rows = many_records(records, self.protocol.randomizer.record_dim)
-        return [message for part in self._parts(rows) for message in messages(self.protocol, part)]
+        made = (message for part in self._parts(rows) for message in messages(self.protocol, part))
+        return list(made if self._sealed is None else map(self._sealed, made))
 
     def _parts(self, rows: Floats) -> Iterator[Floats]:
         randomizer = self.protocol.randomizer

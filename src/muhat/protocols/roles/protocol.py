@@ -248,7 +248,7 @@ class Protocol:
     def to_json(self) -> str:
         """The description as everybody gets it, written in one way only."""
         text = _written(self.to_dict())
-        _require_short(text)
+        require_short(text)
         return text
 
     @classmethod
@@ -256,7 +256,7 @@ class Protocol:
         """The protocol described; InvalidInput if the text is no description, or contradicts
         itself."""
         if isinstance(text, str):
-            _require_short(text)
+            require_short(text)
         return read_json(text, [SCHEMA], "a protocol", cls._of)
 
     @classmethod
@@ -311,7 +311,8 @@ def _written(fields: dict[str, Any]) -> str:
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _require_short(text: str) -> None:
+def require_short(text: str) -> None:
+    """Refuse a text that no description is as long as, before anything is made of it."""
     if len(text) > LONGEST:
         raise InvalidInput(
             f"a description must be at most {LONGEST} characters long; got {len(text)}."

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muhat.errors import InvalidInput, MuhatError
+from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.roles.collector import Collector
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ class Server(Collector):
         Below the stated minimum of users there is neither.
         """
         planned, least = self.protocol.users, self.protocol.minimum
-        if self.users < least:
+        held = self._opened()
+        if held.users < least:
             raise InvalidInput(
-                f"{self.users} of {planned} planned users have answered, and at least {least} "
+                f"{held.users} of {planned} planned users have answered, and at least {least} "
                 "are needed: nothing is released. Collect more messages first."
             )
         try:
-            return self.protocol.estimator.after(self.protocol, self.received())
+            return self.protocol.estimator.after(self.protocol, held)
         except _CONTRADICTIONS as error:
             if isinstance(error, MuhatError) or not self.protocol.learnt:
                 raise
@@ -43,3 +45,7 @@ class Server(Collector):
             "what earlier rounds have learnt, as the description says, leads to no result: it is "
             "malformed, or contradicts itself."
         )
+
+    def _opened(self) -> Received:
+        """The messages that count."""
+        return self.received()

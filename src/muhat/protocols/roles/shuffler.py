@@ -2,8 +2,8 @@
 
 A shuffler takes people's messages, each once, and hands all of them on in random order, once. Of
 fragments it mixes each number's apart; a message of one piece keeps its nonce, which is public. It
-must not work together with the server, and it sees what people send: seal messages for the server
-if it may not (threats.md).
+must not work together with the server, and it sees what people send, unless that is sealed for the
+server (`sealed_roles.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Shuffler(Collector):
         The promise counts on that many people. Twice would tell what came in between: nothing is
         taken, saved or merged any more, and a state that was saved before must not be used again.
         """
-        held, randomizer = self.received(), self.protocol.randomizer
+        held = self._to_mix()
         planned, least = self.protocol.users, self.protocol.minimum
         if held.users < least:
             raise InvalidInput(
@@ -39,7 +39,15 @@ class Shuffler(Collector):
         self._closed = True
         self._nonces.clear()
         self._payloads.clear()
-        return pack(self.protocol.label, *randomizer.mixed(held.nonces, held.payloads))
+        return pack(self._label, *self._mix(held))
+
+    def _to_mix(self) -> Received:
+        """The messages that count."""
+        return self.received()
+
+    def _mix(self, held: Received) -> tuple[Bytes, Bytes]:
+        """Nonces and payloads in random order."""
+        return self.protocol.randomizer.mixed(held.nonces, held.payloads)
 
     def received(self) -> Received:
         """The messages, ordered by nonce, as long as they were not handed on."""

@@ -1,0 +1,91 @@
+"""Files of descriptions and of messages, as `muhat protocol` reads and writes them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from muhat.cli.output_files import output
+from muhat.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from muhat.protocols import Protocol, SealedProtocol
+
+
+def read_description(path: str) -> Protocol:
+    """The protocol that a file describes."""
+    return description_in(path, text_in(path))
+
+
+def text_in(path: str) -> str:
+    """The text of a file that may be a description; of none more than may be one."""
+    from muhat.protocols.roles.messages import LONGEST
+
+    try:
+        with click.open_file(path, encoding="utf-8") as stream:
+            return str(stream.read(LONGEST + 1))
+    except (OSError, UnicodeDecodeError):
+        name = _name(path)
+        raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
+
+
+def description_in(path: str, text: str) -> Protocol:
+    """The protocol that a text describes, which was in this file."""
+    from muhat.protocols import Protocol
+
+    try:
+        return Protocol.from_json(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{_name(path)}: {error}") from None
+
+
+def write_description(path: str, protocol: Protocol) -> None:
+    """A description to a file, and in words to the terminal."""
+    text = protocol.to_json() + "\n"
+    with output(path) as stream:
+        stream.write(text.encode())
+    click.echo(protocol.describe(), err=True)
+
+
+def messages_in(
+    paths: tuple[str, ...], protocol: Protocol | SealedProtocol
+) -> Iterator[Iterator[bytes]]:
+    """The messages of every file, or of standard input; of none more than the protocol allows."""
+    if not paths and sys.stdin.isatty():
+        raise InvalidInput("give files of messages, or pipe them in.")
+    for path in paths or ("-",):
+        try:
+            stream = click.open_file(path, "rb")
+        except OSError:
+            raise InvalidInput(f"{path} cannot be read.") from None
+        with stream:
+            yield _read(path, stream, protocol.bytes_per_user)
+
+
+def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
+    from muhat.protocols.roles.messages import read_messages
+
+    try:
+        yield from read_messages(stream, longest)
+    except OSError:
+        raise InvalidInput(f"{_name(path)} cannot be read.") from None
+
+
+def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
+    """Messages to a file, or to standard output: how many. No file is touched before the first."""
+    from muhat.protocols.roles.messages import write_messages
+
+    if path == "-" and sys.stdout.isatty():
+        raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
+    left = iter(messages)
+    first = list(islice(left, 1))
+    with output(path, mode) as stream:
+        return write_messages(stream, chain(first, left))
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
