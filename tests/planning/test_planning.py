@@ -55,7 +55,8 @@ def test_normal_noise_fits_the_promise(promise, strength):
         (mh.Ball(radius=1, dim=16), "ellipsoid-norm-delta"),
         (mh.Ball(radius=1, dim=64), "ellipsoid-norm-delta"),
         (mh.Ball(radius=1, dim=65), "gaussian"),
-        (mh.Box([0] * 60, [1] * 60), "gaussian"),
+        (mh.Box([0] * 60, [1] * 60), "ellipsoid-norm-delta"),
+        (mh.Box([0] * 66, [1] * 66), "gaussian"),
     ],
 )
 def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
