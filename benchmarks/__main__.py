@@ -17,6 +17,7 @@ from benchmarks import (  # noqa: E402  (after the threads)
     noise,
     planning,
     protocols,
+    pushdown,
     queries,
     scale,
     sets,
@@ -35,6 +36,7 @@ def main() -> None:
     protocols.main()
     scale.main()
     sets.main(rows=10**6)
+    pushdown.main(rows=10**6)
     timing.main()
 
 

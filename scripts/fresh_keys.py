@@ -7,7 +7,8 @@
 A first run notes which tests draw: themselves, by a fixture that outlives them, by a helper that
 draws once, or while they are collected. These are run on the keys fresh-01, fresh-02, …, so that
 every test function has at least as many streams as there are keys: one of P parameters is run on a
-P-th of the keys, or with `--every` on all.
+P-th of the keys, or with `--every` on all. Those that compared no numbers on the first keys, two or
+`--whole`, are left out of the others: what they draw decides nothing, or shows on every key.
 
 Printed are the tests that failed, and on which keys. What fails once in a thousand runs is hardly
 among them, so a second table has the comparisons whose numbers come near to their bounds: how many
@@ -70,6 +71,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests that draw on other keys.")
     parser.add_argument("--keys", type=int, default=20)
     parser.add_argument("--every", action="store_true", help="every parameter on every key")
+    parser.add_argument("--whole", type=int, default=2, help="keys for all tests that draw")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--logs", type=Path, help="a folder for what pytest prints")
     parser.add_argument("-m", dest="marked", default="not slow and not spark")
@@ -84,6 +86,8 @@ def main() -> int:
         key = f"fresh-{number + 1:02}"
         share = "0 1" if asked.every else f"{number} {asked.keys}"
         chosen = {"FRESH_KEYS_CHOOSE": str(folder), "FRESH_KEYS_SHARE": share}
+        if number >= asked.whole:
+            chosen["FRESH_KEYS_COMPARING"] = "1"
         printed = run(folder, key, asked, **chosen)
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$", printed, re.MULTILINE)
         for test in dict.fromkeys(failed):
@@ -190,6 +194,9 @@ def pytest_collection_modifyitems(items) -> None:
     families = defaultdict(list)
     for item in filter(draws, items):
         families[item.nodeid.partition("[")[0]].append(item)
+    if "FRESH_KEYS_COMPARING" in os.environ:
+        compared = compared_families()
+        families = {name: family for name, family in families.items() if name in compared}
     number, keys = map(int, os.environ["FRESH_KEYS_SHARE"].split())
     items[:] = [
         item
@@ -197,6 +204,13 @@ def pytest_collection_modifyitems(items) -> None:
         for place, item in enumerate(family, zlib.crc32(name.encode()))
         if (number - place * (times := -(-keys // len(family)))) % keys < times
     ]
+
+
+def compared_families() -> set[str]:
+    """The test functions that have compared numbers so far."""
+    paths = Path(os.environ["FRESH_KEYS_CHOOSE"], "compared").glob("*.jsonl")
+    lines = (line for path in paths for line in path.read_text().splitlines())
+    return {json.loads(line)[0].partition("[")[0] for line in lines}
 
 
 @cache

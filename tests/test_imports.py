@@ -24,6 +24,7 @@ FLOORS = [
         "_plain",
         "_progress",
         "_text",
+        "_user_folder",
         "_words",
     },
     {"privacy", "ellipsoids", "records"},

@@ -12,6 +12,8 @@ from click.testing import CliRunner
 import muhat as mh
 from muhat.cli import main
 
+pytestmark = pytest.mark.usefixtures("own_device")
+
 AGE = ("--bounds", "age=16:90")
 EPSILON = ("--epsilon", "1")
 
@@ -62,7 +64,9 @@ def test_devices_of_single_people_send_single_messages(tmp_path):
     files = []
     for index, record in enumerate(("0.1,0.2", ",0.5", "1e300,-3")):
         files.append(tmp_path / f"{index}.bin")
-        run("client", first, f"--record={record}", "--out", files[-1])
+        device = ("--account", tmp_path / f"{index}.db")
+        run("account", "create", device[1], *EPSILON)
+        run("client", first, f"--record={record}", *device, "--out", files[-1])
     assert "3 planned" not in run("server", first, *files).output
 
 

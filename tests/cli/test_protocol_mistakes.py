@@ -8,6 +8,8 @@ from protocol_command import run
 AGE = ("--bounds", "age=16:90")
 EPSILON = ("--epsilon", "1")
 MIXED = (*EPSILON, "--delta", "1e-6", "--model", "shuffle")
+pytestmark = pytest.mark.usefixtures("own_device")
+
 CANARY = "4198765431"
 
 

@@ -38,3 +38,10 @@ def test_the_table_of_certificates_has_the_numbers_of_its_plans():
     """If not: python scripts/make_bounds_table.py."""
     table = runpy.run_path(str(ROOT / "scripts" / "make_bounds_table.py"))["table"]()
     assert table in (ROOT / "docs" / "theory.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_table_of_fewer_honest_people_is_what_its_script_computes():
+    """If not: python scripts/make_honest_table.py."""
+    table = runpy.run_path(str(ROOT / "scripts" / "make_honest_table.py"))["table"]()
+    assert table in (ROOT / "docs" / "protocols.md").read_text()

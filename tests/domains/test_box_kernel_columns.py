@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -12,7 +13,7 @@ import pytest
 
 from muhat.data import exact_sums, open_source
 from muhat.data.base import paced
-from muhat.data.engine import record_integers
+from muhat.data.engine import Accumulator, record_integers
 from muhat.domains.box_kernel import SQUARE_ERROR, SQUARE_UNIT
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.records.columns import Batch, Floats
@@ -95,3 +96,30 @@ def test_a_lattice_of_values_far_from_zero_holds_zero():
         (-1, 3),
     ]
     assert max(lattice.reach) <= 1 << 45
+
+
+@pytest.mark.parametrize("missing", ["center", "drop"])
+@pytest.mark.parametrize("parts", [{}, {"squares": True, "counts": True}])
+def test_records_of_many_columns_are_summed_row_by_row_to_the_same_bits(missing, parts):
+    dim, rng = 520, np.random.default_rng(4)
+    low = rng.normal(0, 10.0 ** rng.integers(-3, 9, dim))
+    box = BoxLattice.around(low, low + 10.0 ** rng.integers(-3, 9, dim))
+    box = dataclasses.replace(box, absent=tuple(int(q) for q in rng.integers(-5, 5, dim)))
+    lattice = ColumnsLattice(box, **parts)
+    rows = low + np.abs(low) * rng.normal(0, 1, (150, dim))
+    rows[::3, ::40] = np.nan
+    rows[5, 1:4] = np.inf, -np.inf, 5e-324
+    wide, columns = Accumulator(lattice, missing), Accumulator(lattice, missing)
+    wide.add(Batch(150, matrix=rows))
+    columns.add(Batch(150, [Floats(column.copy()) for column in rows.T]))
+    assert np.array_equal(wide.state(), columns.state())
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e-300, 2e-300), (1e15, 1e15 + 1), (-1e300, 1e300)])
+def test_bounds_that_need_more_than_an_addition_are_left_to_the_columns(low, high):
+    lattice = ColumnsLattice(BoxLattice.around([low] * 512, [high] * 512), squares=True)
+    rows = np.random.default_rng(5).uniform(low / 2, high / 2, (20, 512)) + low / 2
+    wide, columns = Accumulator(lattice), Accumulator(lattice)
+    wide.add(Batch(20, matrix=rows))
+    columns.add(Batch(20, [Floats(column.copy()) for column in rows.T]))
+    assert np.array_equal(wide.state(), columns.state())

@@ -16,14 +16,8 @@ from muhat.ellipsoids.moment_floors import (
     root_trace_floor,
     spread_floor,
 )
-from muhat.ellipsoids.multiplicative import (
-    Columns,
-    FewRows,
-    ManyRows,
-    Pairs,
-    TotalOfRows,
-    ascend,
-)
+from muhat.ellipsoids.moment_spectra import Columns, FewRows, ManyRows, Pairs, TotalOfRows
+from muhat.ellipsoids.multiplicative import ascend
 from muhat.ellipsoids.verification import Unverified
 
 INF = np.inf

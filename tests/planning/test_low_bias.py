@@ -136,7 +136,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"p": 1}, "p must be at least 2"),
     ({"missing": "left out"}, "missing must be one of"),
     ({"clip": mh.Ball(radius=1, dim=1)}, "have no use"),
-    ({"faithful": True}, "have no use"),
+    ({"faithful": True}, "has Laplace noise"),
     ({"scale": (1, 2)}, "have no use"),
     ({"weights": [1.0, 2.0]}, "weights"),
     ({"weights": {"x": 1.0}}, "not a dict"),

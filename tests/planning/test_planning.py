@@ -213,13 +213,19 @@ def test_contributions_multiply_the_noise():
     assert five.certificate.ratio == pytest.approx(one.certificate.ratio, rel=1e-6)
 
 
-def test_a_secret_n_is_a_ratio_without_certificate():
+def test_a_secret_n_is_a_ratio_whose_certificate_depends_on_n():
     plan = mh.plan_mean(domain=mh.Ball(radius=2, dim=100), n=None, privacy=mh.GDP(mu=0.5))
     assert plan.mechanism == "ratio"
     assert plan.neighbors is mh.Neighbors.ADD_REMOVE
     assert plan.expected_error is plan.covariance is plan.standard_error is plan.certificate is None
     # Worst mean: r(√d + 1)/(nμ).
     assert plan.error_at(1000) == pytest.approx(2 * 11 / (1000 * 0.5), rel=1e-6)
+    assert plan.certificate_at(1000).error == plan.error_at(1000)
+    ratios = [plan.certificate_at(10**exponent).ratio for exponent in (3, 6, 9)]
+    assert ratios == sorted(ratios, reverse=True)
+    assert 1 < ratios[-1] < 1.02
+    with pytest.raises(mh.InvalidInput, match="n is not secret"):
+        mh.plan_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1)).certificate_at(10)
 
 
 def test_a_sum_with_secret_n_measures_from_zero_or_counts_along():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from muhat.mechanisms.sums.integer_query import IntegerQuery
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.planning.plan import Plan
 from muhat.planning.two_steps import TwoSteps
-from muhat.privacy import Neighbors
+from muhat.privacy import Neighbors, as_typed
 
 BOX = mh.Box([0.0], [100.0])
 PURE = mh.PureDP(epsilon=1.0)
@@ -46,6 +47,28 @@ def test_shares_of_epsilon_add_up_to_it_and_no_others_are_kept(promise):
     ):
         with pytest.raises(mh.InvalidInput, match="made for"):
             replace(planned, **planted)
+
+
+def test_the_second_step_is_cut_at_all_of_delta_where_that_gains():
+    promise = mh.ApproxDP(epsilon=0.1, delta=1e-3)
+    planned = steps(900, promise=promise, mechanism="staircase")
+    law, rest = planned.second.law, planned.second.protection.promise
+    assert law.end is not None
+    assert rest.delta == promise.delta
+    small = planned.recipe.protection.promise.squared
+    whole = Fraction("0.1")
+    assert small == (whole * planned.share) ** 2
+    left = whole * (1 - planned.share)
+    assert left * (1 - Fraction(1, 1 << 50)) < as_typed(rest.epsilon) <= left
+    pure = steps(900, promise=mh.PureDP(epsilon=0.1), mechanism="staircase")
+    assert planned.error_if(900) < 0.96 * pure.error_if(900)
+    small_delta = mh.ApproxDP(epsilon=0.1, delta=1e-9)
+    assert steps(900, promise=small_delta, mechanism="staircase").second.law.end is None
+    # Planted: stairs that are cut for all of ε, or for more of δ.
+    for more in (promise, replace(rest, delta=2e-3)):
+        looser = replace(planned.second.protection, promise=more)
+        with pytest.raises(mh.InvalidInput, match="made for"):
+            replace(planned, second=replace(planned.second, protection=looser))
 
 
 def test_whatever_a_missing_value_counts_as_one_record_moves_the_sum_by_the_width_at_most():

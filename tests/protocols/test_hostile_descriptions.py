@@ -65,7 +65,7 @@ def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kin
             try:
                 found = Protocol.from_json(changed(fields, place, value))
                 repr(found)
-                message = found.client().randomize([0.1] * found.randomizer.record_dim)
+                message = found.client(account=False).randomize([0.1] * found.randomizer.record_dim)
                 assert found.server().take([message, b"x"]).accepted == 1
             except mh.InvalidInput:
                 continue
@@ -110,6 +110,6 @@ def test_no_promise_makes_a_device_compute_for_long():
             ranges["privacy"] = ranges["estimator"]["privacy"] = promise
             ranges["randomizer"].update(privacy=promise, epsilon=epsilon)
             try:
-                assert Protocol.from_json(json.dumps(ranges)).client().randomize(0.3)
+                assert Protocol.from_json(json.dumps(ranges)).client(account=False).randomize(0.3)
             except mh.InvalidInput:
                 assert promise != loud

@@ -32,6 +32,7 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.roles.messages import pack
+from muhat.protocols.roles.model import Turnout
 
 MIXED = mh.ApproxDP(epsilon=3.0, delta=1e-6)
 PURE = mh.PureDP(epsilon=3.0)
@@ -60,7 +61,7 @@ KINDS = [
 def after(protocol: Protocol) -> Protocol:
     people = np.random.default_rng(5).normal(3.0, 1.0, (protocol.users, 2))
     server = protocol.server()
-    server.take(protocol.client().randomize_many(people[:, : protocol.randomizer.record_dim]))
+    server.take(protocol.crowd().randomize_many(people[:, : protocol.randomizer.record_dim]))
     return server.finish()
 
 
@@ -75,7 +76,7 @@ def described() -> dict[str, Protocol]:
     three = protocols.local_mean(
         domain=REALS, n=64, privacy=PURE, mechanism="local-three-rounds", minimum=2
     )
-    mixed = ShuffleChain(REALS, MIXED, PEOPLE).first(PEOPLE)
+    mixed = ShuffleChain(REALS, MIXED, PEOPLE).first(Turnout(PEOPLE))
     shell = FragmentRandomizer.of(
         ShellEncoding.between(Radius((0.0, 1.0)), 1.0, 3.0),
         Allowance(MIXED),
@@ -132,7 +133,7 @@ def test_a_round_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
             try:
                 found = Protocol.from_json(changed(fields, place, change))
                 repr(found)
-                device, server = found.client(), found.server()
+                device, server = found.client(account=False), found.server()
                 message = device.randomize([0.1] * found.randomizer.record_dim)
                 assert server.take([message, b"x"]).accepted == 1
             except mh.InvalidInput:
@@ -142,7 +143,7 @@ def test_a_round_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
             assert found.privacy == protocol.privacy
             if told and found.minimum <= PEOPLE:
                 records = np.full((found.minimum, found.randomizer.record_dim), 3.0)
-                server.take(device.randomize_many(records))
+                server.take(found.crowd().randomize_many(records))
                 try:
                     server.finish().to_json()
                     closed += 1
@@ -172,7 +173,7 @@ def test_a_server_refuses_to_go_on_from_what_no_round_can_have_told(kind, way, v
     place = ("learnt", len(fields["learnt"]) - 1 if way[0] == -1 else way[0], *way[1:])
     protocol = Protocol.from_json(changed(fields, place, value))
     server, dim = protocol.server(), protocol.randomizer.record_dim
-    server.take(protocol.client().randomize_many(np.full((protocol.minimum, dim), 3.0)))
+    server.take(protocol.crowd().randomize_many(np.full((protocol.minimum, dim), 3.0)))
     with pytest.raises(mh.InvalidInput):
         server.finish()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from muhat.ellipsoids.multiplicative import Pairs
+from muhat.ellipsoids.moment_spectra import Pairs
 from muhat.workloads import factorize as factors
 from muhat.workloads import kron, pooled, prefix, ranges
 from muhat.workloads.factorize import factorize

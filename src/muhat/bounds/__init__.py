@@ -9,7 +9,9 @@ from muhat.bounds.linear_queries import linear_queries
 from muhat.bounds.local import local
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.nikolov_tang import NikolovTang, nikolov_tang
+from muhat.bounds.population import largest_spread, population_bounds, population_error
 from muhat.bounds.ranks import interior_point, rank_error
+from muhat.bounds.secret_number import secret_mean_bounds
 from muhat.bounds.totals import mean, mean_bounds, sum_bounds
 from muhat.bounds.trilemma import Trilemma, trilemma, trilemma_curve
 from muhat.bounds.trilemma_moments import trilemma_moment
@@ -39,13 +41,17 @@ __all__ = [
     "exponential_family",
     "in_neighbor",
     "interior_point",
+    "largest_spread",
     "linear_queries",
     "local",
     "mean",
     "mean_bounds",
     "minimum_width",
     "nikolov_tang",
+    "population_bounds",
+    "population_error",
     "rank_error",
+    "secret_mean_bounds",
     "sum_bounds",
     "trilemma",
     "trilemma_curve",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muhat import _check
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat._text import joined, page, table
 from muhat.errors import InvalidInput
 
@@ -23,6 +23,14 @@ _DATASETS = {
     "near": "on every dataset or on a neighbour of it",
     "some": "on some dataset",
     "class": "for some distribution of its class",
+    "population": "for every distribution of the records",
+    "nearby": "for every distribution of the records or one within 1/n of it",
+}
+_WHERE = {
+    "near": "dataset or neighbour",
+    "class": "some distribution",
+    "population": "every distribution",
+    "nearby": "distribution or one nearby",
 }
 _SOURCES = ("paper", "derived")
 _ONLY_IF = "Conditional on"
@@ -30,7 +38,13 @@ _ONLY_IF = "Conditional on"
 
 
 @dataclass(frozen=True)
-class LowerBound(Plain):
+class LowerBound(
+    Plain,
+    keys=(
+        *("value", "mechanisms", "datasets", "theorem", "source", "assumptions", "promise"),
+        *("citation", Key("records", optional=True)),
+    ),
+):
     """What no mechanism of a class can beat.
 
     Attributes:
@@ -38,13 +52,15 @@ class LowerBound(Plain):
             a condition is not met, which the last of the assumptions then says.
         mechanisms: "unbiased", "additive" (noise whose law does not depend on the data) or "any".
         datasets: "every", "near" (every dataset or a neighbour of it), "some" or "class" (some
-            distribution of a class).
+            distribution of a class), "population" (every distribution that the records are drawn
+            from) or "nearby" (that, or one within 1/n of it in total variation).
         theorem: the name of the theorem.
         source: "paper" if the constant is the paper's own, "derived" if it is proved here
             (docs/proofs/bounds.md).
         assumptions: sentences that must hold for the bound to apply.
         promise: the promise in words, "0.1-zCDP".
         citation: where to read it.
+        records: the least and the largest number of records of such a dataset, where it is secret.
     """
 
     value: float | None
@@ -55,6 +71,7 @@ class LowerBound(Plain):
     assumptions: tuple[str, ...] = ()
     promise: str = ""
     citation: str = ""
+    records: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         if self.value is not None:
@@ -79,6 +96,9 @@ class LowerBound(Plain):
         """
         who = " ".join(f"{_MECHANISMS[self.mechanisms]}{self.promise} mechanism".split())
         where = _DATASETS[self.datasets]
+        if self.records is not None:
+            least, most = self.records
+            where += f" of {least:,} to {most:,} records"
         if self.value is None:
             why = "".join(f" {reason}" for reason in self.assumptions[-1:])
             return f"No number is proved for every {who} {where} ({self.theorem}).{why}"
@@ -88,7 +108,7 @@ class LowerBound(Plain):
     @property
     def where(self) -> str:
         """On which datasets, in a few words: "some dataset"."""
-        return "dataset or neighbour" if self.datasets == "near" else f"{self.datasets} dataset"
+        return _WHERE.get(self.datasets, f"{self.datasets} dataset")
 
     @property
     def is_of_noise(self) -> bool:

@@ -149,25 +149,36 @@ def unbiased_sum(
 
 
 def near(
-    width: float, privacy: Privacy, dim: int | None, given: tuple[str, ...], *, replaced: bool
+    width: float,
+    privacy: Privacy,
+    dim: int | None,
+    given: tuple[str, ...],
+    *,
+    replaced: bool,
+    drawn: bool = False,
 ) -> tuple[LowerBound, ...]:
     """(ε, δ), on a dataset or a neighbour of it: NT24 Theorem 4 with a constant.
 
-    A·(error on X) + B·(largest error on a neighbour) ≥ `width`: see docs/proofs/bounds.md.
+    A·(error on X) + B·(largest error on a neighbour) ≥ `width`: see docs/proofs/bounds.md. If the
+    records are `drawn` it is about their distribution, or one within 1/n of it.
     """
     if dim is None:
         return ()
-    value, there = max(_near(width, point, dim, replaced=replaced) for point in points(privacy))
+    # A draw of the other distribution has exactly one other record with probability 1/e at least.
+    spare = math.e if drawn else 1.0
+    found = (_near(width, point, dim * spare, replaced=replaced) for point in points(privacy))
+    value, there = max(found)
     if value == 0 and width > 0:
         return ()
-    other = f"Where it is less than half of that, a neighbour has {rounded_down(there)} at least."
+    who, datasets = ("one nearby", "nearby") if drawn else ("a neighbour", "near")
+    other = f"Where it is less than half of that, {who} has {rounded_down(there)} at least."
     theorem, promise = "B4, NT24 Theorem 4 with a constant", privacy.describe()
     given = (*given, other)
-    return (LowerBound(value, "unbiased", "near", theorem, "derived", given, promise, _NT24),)
+    return (LowerBound(value, "unbiased", datasets, theorem, "derived", given, promise, _NT24),)
 
 
 def _near(
-    width: float, point: tuple[float, float], dim: int, *, replaced: bool
+    width: float, point: tuple[float, float], dim: float, *, replaced: bool
 ) -> tuple[float, float]:
     """What X or a neighbour has, and what a neighbour has where X has less than half of it."""
     delta = point[1]

@@ -69,7 +69,8 @@ def mean(
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
-    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
+    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name;
+    with --engine duckdb Parquet paths, or one table of --database.
     """
     from muhat.planning.shortcuts import mean as release_mean
     from muhat.planning.terms import COUNTED

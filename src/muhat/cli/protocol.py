@@ -19,6 +19,7 @@ from muhat.cli.options import (
     promise_options,
 )
 from muhat.cli.output_files import PRIVATE, check_apart, output
+from muhat.cli.protocol_account import account as account_group
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
@@ -37,8 +38,16 @@ def protocol() -> None:
     """Means, quantiles and counts when nobody may see the records: local and shuffle model."""
 
 
+protocol.add_command(account_group)
+
+
 def _where_options(command: Any) -> Any:
     for option in (
+        click.option(
+            "--honest",
+            type=int,
+            help="In the shuffle model, how many of those who answer the promise counts on.",
+        ),
         click.option("--minimum", type=int, help="With fewer answers there is no result."),
         click.option(
             "--model",
@@ -79,11 +88,28 @@ def _where_options(command: Any) -> Any:
     epilog="Example: muhat protocol new --bounds age=16:90 --n 10000 --epsilon 1 --out round1.json"
 )
 @click.option("--n", type=int, required=True, help="How many people are planned to take part.")
+@click.option(
+    "--survey", metavar="NAME", help="What the asking is called: asked again, it differs."
+)
+@click.option("--version", type=int, help="Of the survey; devices answer none that is older.")
+@click.option("--expires", metavar="DATE", help="From then on no device answers.")
 @click.option("--out", default="-", help="Where to write the description; standard output.")
 @_where_options
-def new(n: int, out: str, **options: Any) -> None:
+def new(
+    n: int,
+    survey: str | None,
+    version: int | None,
+    expires: str | None,
+    out: str,
+    **options: Any,
+) -> None:
     """Write the public description of a protocol's first round."""
-    write_description(out, _planned(n, **options))
+    made = _planned(n, **options)
+    if survey is not None:
+        made = made.surveyed(survey, version=1 if version is None else version, expires=expires)
+    elif version is not None or expires is not None:
+        raise InvalidInput("--version and --expires are those of a --survey; name it.")
+    write_description(out, made)
 
 
 @protocol.command(epilog="Example: muhat protocol show round1.json")
@@ -110,6 +136,12 @@ def show(description: str) -> None:
 @click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
 @delimiter_option
 @click.option(
+    "--account",
+    metavar="FILE",
+    help="The device's account, for a RECORD; your own unless stated (muhat protocol account).",
+)
+@click.option("--no-account", is_flag=True, help="Keep none: nobody remembers what was answered.")
+@click.option(
     "--out", default="-", help="Where to write messages, for you alone to read; standard output."
 )
 def client(
@@ -119,21 +151,31 @@ def client(
     answered: tuple[str, ...],
     columns: str | None,
     delimiter: str | None,
+    account: str | None,
+    no_account: bool,
     out: str,
 ) -> None:
-    """Turn one RECORD, or every row of FILES, into a message, as a device does."""
+    """Turn one RECORD, or every row of FILES, into a message, as a device does.
+
+    A device answers a round once: asked again, it sends the same message, and its account says
+    what it may answer. Every row of FILES is a person of its own, for whom no account is kept.
+    """
     from muhat.protocols.roles.simulation import messages_of
 
-    check_apart(out, (description, *files, *answered))
+    check_apart(out, (description, *files, *answered, *([account] if account else [])))
     round_ = read_description(description)
-    device = round_.client(read_description(path) for path in answered)
+    before = [read_description(path) for path in answered]
     if (record is None) == (not files):
         raise InvalidInput("give one --record, or files with one record a row.")
+    if account is not None and (no_account or record is None):
+        raise InvalidInput("--account is for one --record, without --no-account.")
     if record is not None:
+        device = round_.client(before, account=False if no_account else account)
         typed = sys.stdin.readline() if record == "-" else record
         messages: Iterable[bytes] = [device.randomize(_numbers(typed))]
     else:
-        messages = messages_of(device, data_from(files, delimiter), column_names(columns))
+        crowd = round_.crowd(before)
+        messages = messages_of(crowd, data_from(files, delimiter), column_names(columns))
     # A message that nobody has mixed may be the record with next to no noise.
     written = write_all(out, messages, PRIVATE)
     if files:
@@ -220,6 +262,7 @@ def _planned(
     dim: int | None,
     model: str,
     minimum: int | None,
+    honest: int | None,
     q: str | None,
     cells: int | None,
     promise: Promised,
@@ -227,6 +270,9 @@ def _planned(
     from muhat import protocols
 
     names = column_names(columns)
+    if honest is not None and model == "local":
+        raise InvalidInput("--honest is for --model shuffle: the local model counts on nobody.")
+    crowd: dict[str, Any] = {} if honest is None else {"honest": honest}
     if q is not None or cells is not None:
         named = bounds_from(bounds)
         elsewhere = (ball, magnitude, dim) != (None, None, None)
@@ -234,6 +280,7 @@ def _planned(
             raise InvalidInput("--q and --cells are for one column, with --bounds COLUMN=LOW:HIGH.")
         ((column, (lower, upper)),) = named.items()
         asked = {"n": n, "privacy": from_flags(promise), "minimum": minimum, "column": column}
+        asked |= crowd
         return _of_one_column(model, q, cells, {**asked, "lower": lower, "upper": upper})
     sizes = () if magnitude is None else (magnitude,)
     where = where_from(bounds=bounds, ball=ball, magnitude=sizes, columns=names, dim=dim)
@@ -249,6 +296,7 @@ def _planned(
         privacy=from_flags(promise),
         columns=None if isinstance(domain, dict) else where.columns,
         minimum=minimum,
+        **crowd,
     )
 
 

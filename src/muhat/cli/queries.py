@@ -108,7 +108,8 @@ def queries(
 
     The file - is standard input; text may be compressed (.gz, .bz2, .zst).
 
-    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name.
+    With --engine spark FILES are Parquet or CSV paths, or one table that Spark knows by name;
+    with --engine duckdb Parquet paths, or one table of --database.
     """
     from muhat.data.categories import categories_of
     from muhat.planning.queries import plan_queries

@@ -1,4 +1,4 @@
-"""`--engine spark`: tables that a Spark cluster reads, for commands that take data."""
+"""`--engine`: who reads the data, for commands that take any; and tables that Spark reads."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ PORTS = {"spark": 7077, "sc": 15002}
 PROXIES = {"grpc_proxy", "https_proxy", "http_proxy"}
 PATIENCE_SECONDS = 20
 
+DATABASES = ("duckdb",)
+"""Engines that add up in SQL."""
+
 
 @dataclass(frozen=True)
 class ChosenEngine:
@@ -41,26 +44,43 @@ class ChosenEngine:
     materialize: str | None
     conf: tuple[str, ...]
     delimiter: str | None
+    database: str | None = None
 
     @contextmanager
     def opened(self, files: tuple[str, ...]) -> Iterator[Any]:
-        """What the library takes as data; a Spark session that was started for it ends with it."""
+        """What the library takes as data; a session that was started for it ends with it."""
+        self._check()
         if self.name == "embedded":
-            given = {
-                "--master": self.master,
-                "--format": self.table_format,
-                "--materialize": self.materialize,
-                "--conf": self.conf,
-            }
-            for option, value in given.items():
-                if value:
-                    raise InvalidInput(f"{option} is for Spark: add --engine spark.")
             yield data_from(files, self.delimiter)
             return
         if "-" in files:
-            raise InvalidInput("- is standard input of this machine: leave --engine spark out.")
+            raise InvalidInput(
+                f"- is standard input of this machine: leave --engine {self.name} out."
+            )
+        if self.name == "duckdb":
+            from muhat.cli.databases import opened_by_duckdb
+
+            with opened_by_duckdb(files, self.database) as data:
+                yield data
+            return
         with _session(self.master, self.conf) as session:
             yield self._table(session, files)
+
+    def _check(self) -> None:
+        """Refuse options of another engine."""
+        of_spark = {
+            "--master": self.master,
+            "--format": self.table_format,
+            "--materialize": self.materialize,
+            "--conf": self.conf,
+        }
+        for option, value in of_spark.items():
+            if value and self.name != "spark":
+                raise InvalidInput(f"{option} is for Spark: add --engine spark.")
+        if self.database is not None and self.name not in DATABASES:
+            raise InvalidInput(f"--database is for --engine {' or '.join(DATABASES)}.")
+        if self.delimiter is not None and self.name in DATABASES:
+            raise InvalidInput("--delimiter is for CSV files, which the embedded engine reads.")
 
     def _table(self, session: Any, files: tuple[str, ...]) -> Any:
         if len(set(files)) < len(files):
@@ -78,7 +98,7 @@ class ChosenEngine:
 
 
 def engine_options(command: Callable[..., None]) -> Callable[..., None]:
-    """--delimiter, --engine and what Spark needs, given to the command as `engine`."""
+    """--delimiter, --engine and what engines need, given to the command as `engine`."""
 
     @functools.wraps(command)
     def with_engine(
@@ -89,9 +109,10 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
         materialize: str | None,
         conf: tuple[str, ...],
         delimiter: str | None,
+        database: str | None,
         **others: Any,
     ) -> None:
-        given = ChosenEngine(engine, master, table_format, materialize, conf, delimiter)
+        given = ChosenEngine(engine, master, table_format, materialize, conf, delimiter, database)
         command(engine=given, **others)
 
     with_options = with_engine
@@ -116,11 +137,17 @@ def engine_options(command: Callable[..., None]) -> Callable[..., None]:
             help="With --engine spark: local[2], spark://host:7077, yarn, or sc://host (Connect).",
         ),
         click.option(
+            "--database",
+            metavar="PATH",
+            help="With --engine duckdb: a database file, in which FILES is the name of a table.",
+        ),
+        click.option(
             "--engine",
-            type=click.Choice(["embedded", "spark"]),
+            type=click.Choice(["embedded", "spark", *DATABASES]),
             default="embedded",
             show_default=True,
-            help="Read files on this machine, or paths and tables on a Spark cluster.",
+            help="Read files on this machine, paths and tables on a Spark cluster, or let a "
+            "database add up: Parquet files and tables by DuckDB.",
         ),
     ):
         with_options = option(with_options)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.coding import Coder
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import CoderCell, KeptCell, Tallied, Tally, rows_of
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch
 from muhat.workloads.cells import writable
@@ -71,8 +72,14 @@ class CellTables:
         start = 0
         with self._lock:
             for table in self._tables.values():
-                table += counts[start : start + len(table)]
+                # Beside wider numbers in one state, counts come as Python's integers.
+                table += counts[start : start + len(table)].astype(np.int64)
                 start += len(table)
+
+    @property
+    def sets(self) -> list[Axes]:
+        """The axes of the tables that are counted."""
+        return list(self._tables)
 
     def tables(self) -> dict[Axes, Table]:
         """The table of every set that was asked for, its axes in the order asked for."""
@@ -97,6 +104,7 @@ class CellAccumulator:
     """Counts the cells of batches of codes, for one thread."""
 
     def __init__(self, coders: Sequence[Coder], tables: CellTables) -> None:
+        self._coders = tuple(coders)
         self._sizes = [coder.size for coder in coders]
         self._absent = [coder.absent for coder in coders]
         self._tables = tables
@@ -117,6 +125,25 @@ class CellAccumulator:
         """Add what another one held."""
         self.rows += int(state[0])
         self._tables.add_counted(state[1:])
+
+    def tallies(self) -> list[Tally]:
+        """Records by the axes of every table, and by whether they have a cell in all columns."""
+        cells = [CoderCell(column, coder) for column, coder in enumerate(self._coders)]
+        return [
+            Tally((KeptCell(tuple(cells)), *(cells[axis] for axis in axes)), ())
+            for axes in self._tables.sets
+        ]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these counts make."""
+        tables = []
+        for axes, tallied in zip(self._tables.sets, found, strict=True):
+            table = np.zeros([self._sizes[axis] for axis in axes], np.int64)
+            for (kept, *codes), (count,) in tallied.items():
+                if kept:
+                    table[tuple(codes)] += count
+            tables.append(table)
+        return joined(rows_of(found[0]), *tables)
 
     def _count(self, codes: list[NDArray[Any]], times: int) -> None:
         kept = kept_records(codes, self._sizes)

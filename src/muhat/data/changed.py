@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Generic
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, Protocol, runtime_checkable
 
 from muhat.data.base import Accumulated, Source
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import Tallied, Tallies, Tally, rows_of, tallies_of
 from muhat.errors import DataChanged
 from muhat.records.columns import Batch
 
@@ -47,6 +48,15 @@ class ChangedSource(Source):
         return [each.inner for each in found]
 
 
+@runtime_checkable
+class Places(Protocol):
+    """A change by which columns stand elsewhere, and nothing else."""
+
+    @property
+    def places(self) -> Sequence[int]:
+        """For every column where it stood."""
+
+
 class Changing(Generic[Accumulated]):
     """Changes records for an accumulator; `rows` are all that were seen."""
 
@@ -69,3 +79,15 @@ class Changing(Generic[Accumulated]):
         """Add what another one held."""
         self.rows += int(state[0])
         self.inner.absorb(state[1:])
+
+    def tallies(self) -> list[Tally] | None:
+        """Those of the accumulator, if all that changes is where columns stand."""
+        inner = tallies_of(self.inner)
+        if inner is None or not isinstance(self._change, Places):
+            return None
+        return [each.moved(self._change.places) for each in inner]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """All records, and the state of the accumulator."""
+        assert isinstance(self.inner, Tallies)
+        return joined(rows_of(found[0]), self.inner.tallied(found))

@@ -6,12 +6,15 @@ takes one away, or changes one of those that are left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from muhat.data.base import Source
 from muhat.data.changed import ChangedSource
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import Tallied, Tally, rows_of
 from muhat.records.columns import Batch, Mask
 
 
@@ -70,3 +73,11 @@ class RowCounter:
     def absorb(self, state: Numbers) -> None:
         """Add what another one held."""
         self.rows += int(state[0])
+
+    def tallies(self) -> list[Tally]:
+        """Nothing but the records."""
+        return [Tally((), ())]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """Their number."""
+        return joined(rows_of(found[0]))

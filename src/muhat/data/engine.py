@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Accumulated, Added, PartitionedSource, Source
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import Tallied, Tally, box_summands, rows_of
+from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.integers import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 from muhat.records.columns import Batch, Column, FloatArray, Floats
@@ -129,6 +131,8 @@ _BLOCK_VALUES = 1 << 19
 _MOST_ROWS = 1 << 16
 _FEWEST_ROWS = 1 << 10
 _MOST_VALUES = 1 << 22
+_LEAST_WIDE, _WIDE_VALUES = 512, 1 << 16
+"""Records of so many coordinates are taken row by row: their columns are too short for numpy."""
 
 
 class Accumulator:
@@ -140,8 +144,10 @@ class Accumulator:
 
     def __init__(self, lattice: Lattice, missing: str = "center") -> None:
         self._drop = _check.one_of("missing", missing, ("center", "drop")) == "drop"
+        self._lattice = lattice
         self._kernel = lattice.kernel()
         self._block_rows = _rows_a_block(lattice.width)
+        self._wide = lattice.record_dim >= _LEAST_WIDE
         self._tile = np.empty((lattice.record_dim, 0))
         self._total: NDArray[Any] = np.zeros(lattice.dim, lattice.sum_type)
         self.rows = 0
@@ -161,8 +167,7 @@ class Accumulator:
                 self._total += batch.absent * self._kernel.absent.astype(self._total.dtype)
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            for columns in self._blocks(batch):
-                sums, counted = self._kernel.sums(columns, drop=self._drop)
+            for sums, counted in self._block_sums(batch):
                 self.counted += counted
                 self._total += np.asarray(sums, self._total.dtype)
 
@@ -175,6 +180,26 @@ class Accumulator:
         self.rows += int(state[0])
         self.counted += int(state[1])
         self._total += state[2:].astype(self._total.dtype)
+
+    def _block_sums(self, batch: Batch) -> Iterator[tuple[Sequence[int] | Steps, int]]:
+        kernel = self._kernel
+        if batch.matrix is not None and self._wide and isinstance(kernel, BoxKernel):
+            rows = max(_WIDE_VALUES // batch.matrix.shape[1], 1)
+            for start in range(0, batch.rows, rows):
+                yield kernel.sums_of_rows(batch.matrix[start : start + rows], drop=self._drop)
+            return
+        for columns in self._blocks(batch):
+            yield kernel.sums(columns, drop=self._drop)
+
+    def tallies(self) -> list[Tally] | None:
+        """Records that count, and Σ q, of a box."""
+        summands = box_summands(self._lattice, self._drop)
+        return None if summands is None else [Tally((), summands)]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these sums make."""
+        ((_, *sums),) = found[0].values()
+        return joined(rows_of(found[0]), list(sums))
 
     def _blocks(self, batch: Batch) -> Iterator[Sequence[Column]]:
         for start in range(0, batch.rows, self._block_rows):

@@ -20,6 +20,7 @@ from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import parts
 from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import BlockCell, Tallied, Tally, rows_of
 from muhat.records.columns import Batch, Column, Floats
 
 Counts = NDArray[np.int64]
@@ -130,8 +131,38 @@ class _WindowAccumulator:
         self.rows += int(state[0])
         start = 1
         for table in self.tables:
-            table += state[start : start + len(table)]
+            # Beside wider numbers in one state, counts come as Python's integers.
+            table += state[start : start + len(table)].astype(np.int64)
             start += len(table)
+
+    def tallies(self) -> list[Tally]:
+        """Records by where they lie in each of the windows."""
+        return [
+            Tally(
+                (
+                    BlockCell(
+                        window.column,
+                        self._grids[window.column],
+                        window.first,
+                        window.block_bits,
+                        window.blocks,
+                        self._drop,
+                    ),
+                ),
+                (),
+            )
+            for window in self._windows
+        ]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these counts make."""
+        tables = [np.zeros_like(table) for table in self.tables]
+        for table, tallied in zip(tables, found, strict=True):
+            for (place,), (count,) in tallied.items():
+                # Beyond the table are missing values that are not counted.
+                if place < len(table):
+                    table[place] = count
+        return joined(rows_of(found[0]), *tables)
 
     def _codes(self, index: int, column: Column) -> NDArray[np.int64]:
         high, low, present = parts(column)

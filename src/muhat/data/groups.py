@@ -28,6 +28,7 @@ from muhat.data.selection import column_names
 from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import CoderCell, Tallied, Tally, box_summands, rows_of
 from muhat.data.units import People
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
@@ -173,6 +174,8 @@ class _GroupAccumulator:
     def __init__(
         self, lattice: BoxLattice | ColumnsLattice, coders: Sequence[Coder], groups: int, drop: bool
     ) -> None:
+        self._lattice = lattice
+        self._coders = tuple(coders)
         self._kernel = lattice.kernel()
         self._sizes = [coder.size for coder in coders]
         self._absent = [coder.absent for coder in coders]
@@ -200,6 +203,25 @@ class _GroupAccumulator:
         self.rows += int(state[0])
         self.counts += state[1 : 1 + self._groups].astype(np.int64)
         self._absorbed += state[1 + self._groups :].reshape(self._absorbed.shape)
+
+    def tallies(self) -> list[Tally] | None:
+        """Records that count, and Σ q, by the groups' columns."""
+        summands = box_summands(self._lattice, self._drop)
+        if summands is None:
+            return None
+        first = self._lattice.record_dim
+        cells = [CoderCell(first + place, coder) for place, coder in enumerate(self._coders)]
+        return [Tally(tuple(cells), summands)]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these sums make; records without a group are seen, and no more."""
+        counts = np.zeros(self._groups, np.int64)
+        total = np.zeros(self._absorbed.shape, object)
+        for codes, (_, counted, *sums) in found[0].items():
+            if all(code < size for code, size in zip(codes, self._sizes, strict=True)):
+                group = np.ravel_multi_index(codes, self._sizes)
+                counts[group], total[group] = counted, sums
+        return joined(rows_of(found[0]), counts, total)
 
     def add(self, batch: Batch) -> None:
         """Add every record of the batch that has a group."""

@@ -19,6 +19,18 @@ from numpy.typing import NDArray
 from muhat.data.cell_kernel import Axes, counted_together, marginal, table_indices
 from muhat.data.coding import Coder
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import (
+    BoxStep,
+    CoderCell,
+    MomentProduct,
+    MomentSquare,
+    MomentStep,
+    Summand,
+    Tallied,
+    Tally,
+    Whole,
+    rows_of,
+)
 from muhat.domains.lattice import BoxLattice
 from muhat.records.columns import Batch, Column, FloatArray, Floats, Mask
 from muhat.workloads.cells import writable
@@ -52,6 +64,15 @@ class ValueKernel:
     def __init__(self, lattice: BoxLattice, reach: int) -> None:
         (self._coordinate,) = lattice.coordinates()
         self._reach = float(reach)
+
+    @property
+    def reach(self) -> int:
+        """m: the largest k in size."""
+        return int(self._reach)
+
+    def step(self, column: int) -> MomentStep:
+        """k of the column at a place."""
+        return MomentStep(BoxStep(column, self._coordinate))
 
     def steps(self, column: Column, out: FloatArray) -> Mask | None:
         """k of every value; which of them are there (None: all).
@@ -148,6 +169,11 @@ class MomentTables:
                 table = self._tables[row, axes]
                 np.add.at(table, index, (whole * times).astype(table.dtype))
 
+    @property
+    def held(self) -> list[tuple[Row, Axes]]:
+        """The rows and axes of all tables, in their order."""
+        return list(self._tables)
+
     def added(self) -> Numbers:
         """The numbers of all tables, one after another."""
         return joined(*self._tables.values())
@@ -223,6 +249,38 @@ class MomentAccumulator:
         self.rows += int(state[0])
         self._tables.expect(int(state[0]))
         self._tables.add_added(state[1:])
+
+    def tallies(self) -> list[Tally]:
+        """What every row adds, by the axes of its tables."""
+        return [
+            Tally(
+                tuple(CoderCell(self._places[axis], self._coders[axis]) for axis in axes),
+                tuple(self._summand(row) for row in self._tables.rows_over(axes)),
+            )
+            for axes in self._tables.sets
+        ]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The state that these sums make."""
+        shape, over = self._tables.shape, self._tables.rows_over
+        made: dict[tuple[Row, Axes], NDArray[Any]] = {}
+        for axes, tallied in zip(self._tables.sets, found, strict=True):
+            tables = np.zeros([len(over(axes)), *(shape[axis] for axis in axes)], object)
+            for codes, (_, *sums) in tallied.items():
+                every_row: tuple[Any, ...] = (slice(None), *codes)
+                tables[every_row] = sums
+            kept = zip(over(axes), tables, strict=True)
+            made |= {(row, axes): np.asarray(table, object) for row, table in kept}
+        return joined(rows_of(found[0]), *(made[key] for key in self._tables.held))
+
+    def _summand(self, row: Row) -> Summand:
+        steps = [self._kernels[column].step(column) for column in row.term]
+        number: Whole | None = steps[0] if steps else None
+        if row.squared:
+            number = MomentSquare(steps[0], self._kernels[row.term[0]].reach)
+        elif len(steps) == 2:
+            number = MomentProduct(*steps)
+        return Summand(number, row.recorded)
 
     def _codes(self, columns: Sequence[Column], axis: int) -> NDArray[Any]:
         column = columns[self._places[axis]]

@@ -17,6 +17,7 @@ from muhat.data.base import Accumulates, Source
 from muhat.data.changed import ChangedSource, Changing
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
+from muhat.data.tallies import Tallied, Tallies, Tally, rows_of, tallies_of
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, Floats
 
@@ -136,6 +137,23 @@ class _Several:
             stop = start + 1 + int(state[start])
             part.absorb(state[start + 1 : stop])
             start = stop
+
+    def tallies(self) -> list[Tally] | None:
+        """Those of all of them, one after another."""
+        listed = [tallies_of(part) for part in self.parts]
+        if any(each is None for each in listed):
+            return None
+        return [tally for each in listed if each is not None for tally in each]
+
+    def tallied(self, found: Sequence[Tallied]) -> Numbers:
+        """The records, and the state of each after its length."""
+        states, start = [], 0
+        for part in self.parts:
+            assert isinstance(part, Tallies)
+            stop = start + len(part.tallies() or ())
+            states.append(part.tallied(found[start:stop]))
+            start = stop
+        return joined(rows_of(found[0]), *(joined(len(state), state) for state in states))
 
 
 class View(ChangedSource):

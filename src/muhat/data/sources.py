@@ -111,6 +111,10 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
         return _open_spark(data, columns, dim, coders)
     if (library, kind) == ("muhat", "SparkData"):
         return _open_spark(data, columns, dim, coders)
+    if kind == "DuckDBPyRelation" or (library, kind) == ("muhat", "DuckDBData"):
+        from muhat.data.duckdb import open_relation
+
+        return open_relation(data, columns, dim, coders)
     if library == "dask" and kind == "DataFrame":
         from muhat.data.dask import DaskSource
 

@@ -107,13 +107,7 @@ class StreamSource(PartitionedSource):
 
     def __init__(self, data: Any, columns: Columns, dim: int | None, coders: Coders) -> None:
         self._data = data
-        # A one-shot reader would fail or come back empty the second time: ask twice now.
-        schema = self._reader().schema
-        if not self._reader().schema.equals(schema):
-            raise InvalidInput(
-                "must offer the same columns every time it is read", parameter="data"
-            )
-        selection = select(fields_of(schema), columns, dim, coders=coders)
+        selection = select(fields_of(self._schema()), columns, dim, coders=coders)
         self.columns, self.types = selection.columns, selection.types
         self.complete = selection.complete
         self._positions, self._coders = selection.positions, selection.coders
@@ -139,14 +133,27 @@ class StreamSource(PartitionedSource):
         """One: a stream has no parts that could be read by themselves."""
 
         def batches() -> Iterator[Batch]:
-            for part in self._reader():
-                chosen = [part.column(position) for position in self._positions]
-                yield batch_of(chosen, self._coders)
+            for arrays in self._chosen():
+                yield batch_of(arrays, self._coders)
 
         return [Partition(0, batches)]
 
     def check_unchanged(self) -> None:
         """Nothing to compare but the rows, which the engine does after each pass."""
+
+    def _schema(self) -> Any:
+        schema = self._reader().schema
+        # A one-shot reader would fail or come back empty the second time: ask twice now.
+        if not self._reader().schema.equals(schema):
+            raise InvalidInput(
+                "must offer the same columns every time it is read", parameter="data"
+            )
+        return schema
+
+    def _chosen(self) -> Iterator[list[Any]]:
+        """The arrays of the columns that are read, batch by batch."""
+        for part in self._reader():
+            yield [part.column(position) for position in self._positions]
 
     def _reader(self) -> Any:
         import pyarrow as pa

@@ -184,9 +184,14 @@ class Domain(Plain, ABC, tag="domain", exact=True):
             return around_opposite_points(corners, p, weights, tol)
         found = self.ellipsoid("shifted", p, weights, tol)
         center = self.center if found.shift is None else found.shift
-        moment = self.moment("shifted", tol) if self.is_symmetric else None
+        moment, points = None, None
+        if self.is_symmetric:
+            moment = self.moment("shifted", tol)
+            flat = self.ellipsoid("shifted", 2, np.ones(self.dim), tol)
+            # A measure on pairs of opposite points is behind a closed form.
+            points = 2 * flat.contacts if flat.is_exact and flat.contacts else None
         far = self.extreme_point(self.center)
-        return around_both_sides(found, center, far, moment, p, weights)
+        return around_both_sides(found, center, far, (moment, points), p, weights)
 
     def moment(self, body: str, tol: float) -> Matrix | None:
         """E[ssᵀ] of a measure on the body, the best at p = 2; None if not known."""

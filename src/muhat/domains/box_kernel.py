@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._integers import round_half_even
-from muhat.records.columns import Column, Decimals, Integers, Mask, whole_records
+from muhat.records.columns import Column, Decimals, Floats, Integers, Mask, whole_records
 from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps, signed
+from muhat.records.tiles import transposed
 
 BITS = 45
 """A record's integers are at most 2^45 in size, and at least 2^44 at the far end."""
@@ -121,6 +122,34 @@ class Coordinate:
         return buffer.view(np.int64), self.bits
 
 
+@dataclass(frozen=True, eq=False)
+class _Constants:
+    """What the magic adds of many coordinates need, each of shape (d,)."""
+
+    shifts: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    magic: NDArray[np.float64]
+    square_magic: NDArray[np.float64]
+    absent: Steps
+
+    @classmethod
+    def of(cls, coordinates: Sequence[Coordinate]) -> _Constants:
+        lower, upper = np.array([coordinate.ends for coordinate in coordinates]).T.copy()
+        return cls(
+            np.array([coordinate.shift for coordinate in coordinates], np.float64),
+            lower,
+            upper,
+            np.array([coordinate.magic for coordinate in coordinates]),
+            1.5 * 2.0**52 * np.array([coordinate.square_grid for coordinate in coordinates]),
+            np.array([coordinate.absent for coordinate in coordinates], np.int64),
+        )
+
+    @property
+    def bits(self) -> Steps:
+        return self.magic.view(np.int64)
+
+
 class BoxKernel:
     """Puts blocks of records on a box lattice; holds buffers, so one a thread.
 
@@ -157,6 +186,40 @@ class BoxKernel:
             if self._counts:
                 counts.append(recorded)
         return [*totals, *squares, *counts], _counted(columns, present)
+
+    def sums_of_rows(
+        self, rows: NDArray[np.float64], *, drop: bool
+    ) -> tuple[Sequence[int] | Steps, int]:
+        """As `sums`, of records of shape (rows, d), many coordinates at a time: the same bits."""
+        wide = self._wide
+        if wide is None:
+            return self.sums([Floats(column) for column in transposed(rows)], drop=drop)
+        kept = np.isfinite(rows)
+        whole = np.asarray(kept.all(axis=1)) if drop else None
+        kept = kept if whole is None else np.broadcast_to(whole[:, np.newaxis], rows.shape)
+        rounded = np.clip(rows + wide.shifts, wide.lower, wide.upper)
+        words = rounded.view(np.int64)
+        if not kept.all():
+            words[...] = np.where(kept, words, wide.bits + wide.absent)
+        parts = [np.add.reduce(words - wide.bits, axis=0)]
+        if self._squares:
+            rounded -= wide.magic
+            rounded *= rounded
+            rounded += wide.square_magic
+            words -= wide.square_magic.view(np.int64)
+            parts.append(np.add.reduce(words, axis=0))
+        if self._counts:
+            parts.append(np.count_nonzero(kept, axis=0))
+        counted = len(rows) if whole is None else int(np.count_nonzero(whole))
+        return np.concatenate(parts), counted
+
+    @cached_property
+    def _wide(self) -> _Constants | None:
+        """The constants of all coordinates; None where one of them needs more than an addition."""
+        plain = all(c.shift is not None and not c.scale_exponent for c in self._coordinates)
+        if not plain or any(coordinate.squares_alone for coordinate in self._coordinates):
+            return None
+        return _Constants.of(self._coordinates)
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from muhat import _check
 from muhat._integers import norm_up, power_of_two, round_half_even
@@ -235,6 +235,7 @@ class ColumnsLattice(Lattice):
         return BoxKernel(self.box.coordinates(), squares=self.squares, counts=self.counts)
 
 
+@lru_cache(maxsize=4096)
 def _coordinate(low: Fraction, high: Fraction, origin: Fraction) -> tuple[int, int, int, int]:
     """Exponent, centre, lower and upper of one coordinate, in steps."""
     if not low <= high:

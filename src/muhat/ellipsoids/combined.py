@@ -120,6 +120,11 @@ def around_sum(
 MOST_CORNERS = 1 << 12
 """Corners up to which the solver takes them: of images, and of any K for K ∪ −K."""
 
+MIXED = (1.0, 0.95, 0.9, 0.8, 0.65, 0.5, 0.35)
+MOST_MIXED = 256
+"""Parts of a measure around the centre, beside a point far from 0; one is tried in more
+dimensions."""
+
 
 def around_opposite_points(
     points: Floats, p: float, weights: Floats, tol: float
@@ -132,7 +137,7 @@ def around_both_sides(
     inner: SmallestEllipsoid,
     center: Floats,
     far: Floats,
-    moment: Floats | None,
+    measure: tuple[Floats | None, int | None],
     p: float,
     weights: Floats,
 ) -> SmallestEllipsoid:
@@ -140,8 +145,9 @@ def around_both_sides(
 
     With E around K and c its centre, (x, 1) lies in the ellipsoid E/s ⊕ 1/(1−s) around (c, 0);
     the image under (z, t) ↦ z + tc is M = E/s + ccᵀ/(1−s), and s = a/(a + b) gives √tr M = a + b
-    at p = 2, a = Γ(K − c), b = ‖c‖. For the floor: `far` is a point of K, and `moment` the second
-    moment of a measure on K − c whose mean is 0, if one is known.
+    at p = 2, a = Γ(K − c), b = ‖c‖. For the floor: `far` is a point of K, and `measure` the second
+    moment of a measure on K − c whose mean is 0, if one is known, and on how many points it is. A
+    mixture of both is a measure on K.
     """
     size, distance = inner.value, norm(weights * center, p)
     if distance == 0:
@@ -153,10 +159,19 @@ def around_both_sides(
     rest = max(distance / (size + distance), 2.0**-50)
     s = 1 - rest
     factor = np.column_stack([inner.root / np.sqrt(s), center / np.sqrt(rest)])
-    if moment is not None:
-        moment = moment + np.outer(center, center)
     # A segment ±x has Γ_p = ‖x‖_p.
-    farthest = floored(norm(weights * far, p), 1e-12)
-    floor = max(inner.floor, farthest, dual_floor(moment, p, weights))
+    floors: list[tuple[float, int | None]] = [(floored(norm(weights * far, p), 1e-12), 1)]
+    moment, points = measure
+    if moment is not None:
+        around = moment + np.outer(center, center)
+        apart = np.outer(far, far)
+        parts = MIXED if len(far) <= MOST_MIXED else MIXED[:1]
+        mixed = (part * around + (1 - part) * apart for part in parts)
+        best = max(dual_floor(each, p, weights, error=1e-12) for each in mixed)
+        floors.append((best, None if points is None else points + 1))
+    floors.append((inner.floor, None))
+    floor, contacts = max(floors, key=lambda each: each[0])
     grown = np.hypot(inner.scales / np.sqrt(s), np.abs(center) / np.sqrt(rest))
-    return with_factor(factor, floor, p, weights, scales=grown, error=CLOSED_FORM_ERROR)
+    return with_factor(
+        factor, floor, p, weights, contacts=contacts, scales=grown, error=CLOSED_FORM_ERROR
+    )

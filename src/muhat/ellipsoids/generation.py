@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from muhat.ellipsoids.interior_point import Dual, solve_dual
+from muhat.ellipsoids.interior_point import Dual, Start, solve_dual
 from muhat.ellipsoids.spans import Array, Indices, Span
 from muhat.ellipsoids.verification import (
     Unverified,
@@ -29,6 +29,7 @@ Watch = Callable[[float], None]
 
 ROUNDS = 80
 INNER = 0.2  # how much of the tolerance the solver may use up
+LIGHT = 1e-3  # of the largest weight: what points begin with that are found later
 BLENDS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)
 
 
@@ -36,13 +37,15 @@ BLENDS = (1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-6, 1e-4)
 class FoundEllipsoid:
     """Points far out, of shape (d, k), their labels (k, …), and a bound on max ‖W(s − v)‖.
 
-    `seen` is the largest ‖W(s − v)‖ that is likely: a guide, while `bound` is proved.
+    `seen` is the largest ‖W(s − v)‖ that is likely: a guide, while `bound` is proved. `start` are
+    weights (k,) of the points and a D (d,) that are nearly the best, where they are known.
     """
 
     labels: Indices
     points: Array
     bound: float
     seen: float
+    start: Start | None = None
 
 
 class GeneratedBody(Protocol):
@@ -60,8 +63,11 @@ class GeneratedBody(Protocol):
     @property
     def complete(self) -> bool: ...
 
-    def start(self) -> FoundEllipsoid:
-        """Points that span the set, and whatever else is likely to touch the ellipsoid."""
+    def start(self, p: float, weights: Array) -> FoundEllipsoid:
+        """Points that span the set, and whatever else is likely to touch the ellipsoid.
+
+        The ellipsoid is the smallest in ‖diag(weights)·‖_p.
+        """
 
     def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:
         """Up to `wanted` points of large ‖W(s − v)‖, and a proved bound on it over the set.
@@ -106,6 +112,7 @@ class _PointSearch:
         self.factor = self.shift = np.zeros(0)
         self.labels, self.points = np.zeros(0, np.intp), np.zeros((len(weights), 0))
         self.support: tuple[Indices, Array, Array, Array] | None = None
+        self.start: Start | None = None
         self.iterations = 0
 
     @property
@@ -113,12 +120,19 @@ class _PointSearch:
         return self.value / self.floor - 1 if self.floor > 0 else np.inf
 
     def run(self) -> GeneratedOutcome:
-        self._add(self.body.start())
-        inner = INNER * self.tol if self.body.complete else max(INNER * self.tol, 1e-3)
+        first = self.body.start(self.p, self.omega)
+        self._add(first)
+        self.start = first.start
+        thorough = self.body.complete or self.start is not None
+        inner = INNER * self.tol if thorough else max(INNER * self.tol, 1e-3)
         for turn in range(self.rounds):
             try:
                 dual = solve_dual(
-                    self.omega[:, None] * self.points, self.p, inner, shifted=self.body.shifted
+                    self.omega[:, None] * self.points,
+                    self.p,
+                    inner,
+                    shifted=self.body.shifted,
+                    start=self.start,
                 )
             except (FloatingPointError, np.linalg.LinAlgError):
                 break
@@ -181,6 +195,9 @@ class _PointSearch:
         rank = self.body.span.rank
         if dual is not None and len(keep) > max(200, 2 * rank * (rank + 1)):
             keep = dual.weights > 1e-9 * dual.weights.max()
+        if dual is not None and self.start is not None:
+            light = np.full(len(new), LIGHT * dual.weights.max())
+            self.start = np.concatenate([dual.weights[keep], light]), dual.diagonal
         if len(self.labels):
             self.labels = np.concatenate([self.labels[keep], found.labels[new]])
             self.points = np.hstack([self.points[:, keep], found.points[:, new]])

@@ -9,27 +9,20 @@ gradient: g_i = s_iᵀM⁻¹s_i for w_i, D_j²M_jj for log D_j². So the conditi
 w_i(1 − g_i) = 0 and, at p = ∞, e_j(λ − M_jj) = 0; at p < ∞ e_j ∝ D_j²M_jj. Both products are
 driven to 0 together, with Mehrotra's predictor and corrector.
 
-With (D Σ D)^½ = V diag(c) Vᵀ and Z = diag(c)^{-1}VᵀDY diag(w)^½ the Hessian in relative changes u
-of w and α of D² is −Σ_ab R_ab² c_a c_b/(c_a + c_b), R = Vᵀdiag(α)V − Z diag(u)Zᵀ. The kernel
-c_a c_b/(c_a + c_b), divided by its diagonal, depends on log c_a − log c_b alone and has a small
-numerical rank, so the Hessian is a sum of a few entrywise squares of Gram matrices.
-
-With a free shift v, Σ is centred at the weighted mean, and the Hessian gains one term of rank d.
+With a free shift Σ is centred at the weighted mean. The equations are those of `newton_system`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from muhat.ellipsoids.newton_system import DualPoint, DualVariables, NewtonSystem
+from muhat.ellipsoids.spans import Array
 
 WARM_STEPS = 2
-KERNEL_TOLERANCE = 1e-5
+WARM_BARRIER = 0.3
 BARRIER_OVER_RESIDUAL = 0.03  # a barrier that outruns the residual loses the path
 SLACK_RESIDUAL = 0.2
 TO_BOUNDARY = 0.99
@@ -37,6 +30,9 @@ LARGEST_GROWTH = 4.0
 LARGEST_LOG_STEP = 2.0
 PATIENCE = 20
 THIN = 1e-9  # directions below this are drowned by rounding
+
+
+Start = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
@@ -55,31 +51,6 @@ class Dual:
     iterations: int
 
 
-@dataclass(frozen=True)
-class _Point:
-    """M and its derivatives at (w, e)."""
-
-    shift: Array
-    V: Array
-    c: Array
-    whitened: Array  # M^{-½}(s_i − v), up to a rotation, of shape (r, N)
-    g: Array
-    m: Array  # D_j²·M_jj
-
-    @property
-    def total(self) -> float:
-        return float(self.c.sum())
-
-
-@dataclass
-class _Variables:
-    w: Array
-    z: Array  # → 1 − g
-    e: Array
-    zeta: Array  # → λ − M_jj, at p = ∞ only
-    level: float  # λ
-
-
 def trace_norm(diagonal: Array, order: float) -> float:
     """‖diagonal‖_order of numbers that are not negative, without overflow."""
     largest = float(diagonal.max(initial=0.0))
@@ -96,15 +67,22 @@ def dual_order(p: float) -> float:
 
 
 def solve_dual(
-    columns: Array, p: float, tol: float, *, shifted: bool = False, limit: int = 100
+    columns: Array,
+    p: float,
+    tol: float,
+    *,
+    shifted: bool = False,
+    limit: int = 100,
+    start: Start | None = None,
 ) -> Dual:
     """Weights and D whose gap is about `tol`, or the best found; columns of shape (d, N).
 
-    The columns must not all be zero (all be equal, with a shift). Raises FloatingPointError or
-    LinAlgError where floats give out before the first step.
+    `start` are weights (N,) and a D (d,) that are nearly the best already. The columns must not
+    all be zero (all be equal, with a shift). Raises FloatingPointError or LinAlgError where
+    floats give out before the first step.
     """
     with np.errstate(all="ignore"):
-        return _Solver(columns, p, tol, shifted, limit).run()
+        return _Solver(columns, p, tol, shifted, limit).run(start)
 
 
 class _Solver:
@@ -121,9 +99,9 @@ class _Solver:
         self.scale = float(lengths.max())
         self.Y, self.rank = _without_thin_directions(moved[:, self.used_columns] / self.scale)
 
-    def run(self) -> Dual:
-        x, point = self._start()
-        best: tuple[float, Array, Array, _Point] | None = None
+    def run(self, start: Start | None) -> Dual:
+        x, point = self._start() if start is None else self._near(*start)
+        best: tuple[float, Array, Array, DualPoint] | None = None
         age = steps = 0
         for steps in range(self.limit + 1):
             value, floor = self._bounds(x.w, x.e, point)
@@ -146,22 +124,22 @@ class _Solver:
     def _diagonal(self, e: Array) -> Array:
         return np.ones(len(e)) if self.flat else np.asarray(e ** (1 / (2 * self.q)))
 
-    def _evaluate(self, w: Array, D: Array) -> _Point:
+    def _evaluate(self, w: Array, D: Array) -> DualPoint:
         shift = self.Y @ w / w.sum() if self.shifted else np.zeros(len(D))
         X = self.Y - shift[:, None] if self.shifted else self.Y
         V, c = _left_singular(D[:, None] * X * np.sqrt(w), self.rank)
         if not c[-1] > 0:
             raise FloatingPointError("the weights have lost a direction")
         whitened = (V.T * D / np.sqrt(c)[:, None]) @ X
-        return _Point(shift, V, c, whitened, np.sum(whitened**2, axis=0), V**2 @ c)
+        return DualPoint(shift, V, c, whitened, np.sum(whitened**2, axis=0), V**2 @ c)
 
-    def _bounds(self, w: Array, e: Array, point: _Point) -> tuple[float, float]:
+    def _bounds(self, w: Array, e: Array, point: DualPoint) -> tuple[float, float]:
         D2 = self._diagonal(e) ** 2
         value = point.g.max() * trace_norm(point.m / D2, self.p / 2)
         floor = point.total / np.sqrt(w.sum() * trace_norm(D2, self.q))
         return float(np.sqrt(value)), float(floor)
 
-    def _start(self) -> tuple[_Variables, _Point]:
+    def _start(self) -> tuple[DualVariables, DualPoint]:
         """Two multiplicative steps w ← w·g², e ← D²M_jj, then slacks of a moderate barrier."""
         d, N = self.Y.shape
         w, e = np.full(N, 1 / N), np.full(d, 1 / d)
@@ -179,9 +157,30 @@ class _Solver:
         level = point.total
         z = np.maximum(1 - point.g, 0.1 * w.sum() / N / w)
         zeta = np.maximum(level - point.m / e, 0.1 * level / d / e)
-        return _Variables(w, z, e, zeta, level), point
+        return DualVariables(w, z, e, zeta, level), point
 
-    def _step(self, x: _Variables, point: _Point) -> _Variables:
+    def _near(self, weights: Array, diagonal: Array) -> tuple[DualVariables, DualPoint]:
+        """From good weights, with a barrier that is worth a part of their gap.
+
+        On the central path w_i(1 − g_i) is the barrier: weights are at least that, slacks too.
+        """
+        w, D = weights[self.used_columns], diagonal[self.used_rows]
+        w = np.maximum(w / w.sum(), 1e-12 / len(w))
+        e = np.full(len(D), 1 / len(D)) if self.flat else np.maximum(D ** (2 * self.q), 1e-30)
+        e = e / e.sum()
+        D = self._diagonal(e)
+        point = self._evaluate(w, D)
+        w = w * (point.total / w.sum()) ** 2
+        value, floor = self._bounds(w, e, self._evaluate(w, D))
+        part = WARM_BARRIER * (value / floor - 1)
+        w = np.maximum(w, part * w.sum() / len(w))
+        point = self._evaluate(w, D)
+        level = point.total
+        z = np.maximum(1 - point.g, part * w.sum() / len(w) / w)
+        zeta = np.maximum(level - point.m / e, part * level / len(e) / e)
+        return DualVariables(w, z, e, zeta, level), point
+
+    def _step(self, x: DualVariables, point: DualPoint) -> DualVariables:
         w, z, e, zeta = x.w, x.z, x.e, x.zeta
         d, N = self.Y.shape
         pairs = N + d if self.endless else N
@@ -194,7 +193,7 @@ class _Solver:
             residual += float(np.abs(point.m * np.log(point.m / (x.level * e))).sum())
         barrier = float(w @ z + (e @ zeta if self.endless else 0)) / pairs
 
-        newton = _Newton(self, x, point)
+        newton = NewtonSystem(x, point, self.q, self.shifted)
         u, a, dz, dzeta, _ = newton.direction(0.0, 0.0, 0.0)
         primal = _to_boundary(u, *([a] if self.endless else []))
         dual = _to_boundary(dz / z, *([dzeta / zeta] if self.endless else []))
@@ -225,9 +224,9 @@ class _Solver:
             primal = min(primal, LARGEST_LOG_STEP / max(largest, LARGEST_LOG_STEP))
             e = np.maximum(e * np.exp(self.q * primal * a), 1e-30)
         level = x.level + dual * dlevel
-        return _Variables(w * (1 + primal * u), z + dual * dz, e / e.sum(), zeta, level)
+        return DualVariables(w * (1 + primal * u), z + dual * dz, e / e.sum(), zeta, level)
 
-    def _finish(self, w: Array, e: Array, point: _Point, iterations: int) -> Dual:
+    def _finish(self, w: Array, e: Array, point: DualPoint, iterations: int) -> Dual:
         D = self._diagonal(e)
         value, floor = self._bounds(w, e, point)
         weights = np.zeros(self.count)
@@ -242,80 +241,6 @@ class _Solver:
         return Dual(
             weights, diagonal, factor, shift, value * self.scale, floor * self.scale, iterations
         )
-
-
-class _Newton:
-    """The Newton system at a point, factorised once and solved for several right-hand sides."""
-
-    def __init__(self, solver: _Solver, x: _Variables, point: _Point) -> None:
-        from scipy.linalg import cho_factor, cho_solve
-
-        self.solver, self.x, self.point = solver, x, point
-        self.rows = 0 if solver.flat else len(x.e)
-        Z = point.whitened * np.sqrt(x.w) / np.sqrt(point.c)[:, None]
-        B = Z if solver.flat else np.hstack([point.V.T, Z])
-        H = np.zeros((B.shape[1], B.shape[1]))
-        for kernel in _kernel_factors(point.c):
-            gram = (B.T * kernel) @ B
-            gram *= gram
-            H += gram
-        if solver.shifted:
-            moved = point.whitened * x.w
-            H[self.rows :, self.rows :] += (2 / x.w.sum()) * (moved.T @ moved)
-        diagonal = np.empty(len(H))
-        diagonal[self.rows :] = x.w * x.z
-        if solver.endless:
-            diagonal[: self.rows] = x.e * x.zeta
-        elif not solver.flat:
-            diagonal[: self.rows] = (solver.q - 1) * point.m
-        H[np.diag_indices(len(H))] += diagonal + 1e-300
-        cholesky = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-        self._solve: Any = lambda rhs: cho_solve(cholesky, rhs, check_finite=False)
-        if not solver.flat:
-            # The border of the system keeps Σe = 1.
-            border = np.zeros(len(H))
-            border[: self.rows] = x.e if solver.endless else point.m
-            self.border = self._solve(border)
-            self.pivot = float(x.e @ self.border[: self.rows])
-
-    def direction(
-        self, target: float, cross_w: Array | float, cross_e: Array | float
-    ) -> tuple[Array, Array, Array, Array, float]:
-        """Relative steps of w and D², and steps of z, ζ and λ, towards products = target."""
-        x, point, rows, endless = self.x, self.point, self.rows, self.solver.endless
-        rhs = np.empty(rows + len(x.w))
-        rhs[rows:] = target - x.w * (1 - point.g) - cross_w
-        if endless:
-            rhs[:rows] = x.e * x.level - point.m - target + cross_e
-        elif rows:
-            rhs[:rows] = -point.m * np.log(point.m / (x.level * x.e))
-        step = self._solve(rhs)
-        dlevel = 0.0
-        if rows:
-            dlevel = -float(x.e @ step[:rows]) / self.pivot
-            step = step + dlevel * self.border
-        if not np.isfinite(step).all():
-            raise FloatingPointError("the Newton step is not finite")
-        u, a = step[rows:], -step[:rows]
-        dz = (target - cross_w) / x.w - x.z - x.z * u
-        dzeta = (target - cross_e) / x.e - x.zeta - x.zeta * a if endless else np.zeros(0)
-        return u, a, dz, dzeta, dlevel
-
-
-def _kernel_factors(c: Array) -> Iterator[Array]:
-    """Vectors k with c_a c_b/(c_a + c_b) ≈ Σ k_a k_b: pivoted Cholesky of sech(½ log c_a/c_b)."""
-    logs, left = np.log(c), np.ones(len(c))
-    found: list[Array] = []
-    while left.max() > KERNEL_TOLERANCE:
-        pivot = int(left.argmax())
-        column = 1 / np.cosh((logs - logs[pivot]) / 2)
-        for factor in found:
-            column = column - factor * factor[pivot]
-        column = column / np.sqrt(left[pivot])
-        found.append(column)
-        left = np.maximum(left - column**2, 0)
-        left[pivot] = 0
-        yield column * np.sqrt(c / 2)
 
 
 def _left_singular(A: Array, rank: int) -> tuple[Array, Array]:

@@ -11,25 +11,18 @@ side is at w' ∝ w·g², g_i = s_iᵀM⁻¹s_i, and in u at e' ∝ (√u·h)^{2
 each of the two steps climbs. Anderson's acceleration in log w and log e needs one symmetric
 eigendecomposition a step and 10 to 60 steps; a step that loses value is taken back.
 
-Any S with SᵀS = Wᵀdiag(u)W serves in place of diag(u)^½W, so many rows cost no more than N of them:
-K = S diag(w) Sᵀ = Q diag(c²) Qᵀ gives F = Σc, and R = diag(c)^{−½}QᵀS is the strategy whose columns
-have the squared lengths g. If R is square its columns may be divided by their lengths, each by its
-own: that strategy is nearly the best long before the weights are.
-
 Nothing here is proved: see `moment_floors` and `workloads.proofs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from muhat._progress import Progress
 from muhat.ellipsoids.interior_point import dual_order, trace_norm
+from muhat.ellipsoids.moment_spectra import DualProblem, Explicitly, Rows, WeightedPoints
 from muhat.ellipsoids.spans import Array
 
 MEMORY = 15
@@ -37,152 +30,6 @@ LARGEST_LOG_STEP = 1.0
 DEEPEST = 40.0  # weights below exp(−40) of the largest are as good as none
 LOSS = 1e-9  # how much of the dual value a step may lose
 LEAST_DAMPING = 1e-2
-
-
-class WeightedPoints(Protocol):
-    """What carries the weights: columns, or pairs of columns."""
-
-    count: int
-
-    def moment(self, S: Array, w: Array) -> Array:
-        """Σ w_i s_i s_iᵀ for the columns of S (k, N) or their differences, of shape (k, k)."""
-
-    def squares(self, R: Array) -> Array:
-        """The squared lengths of the columns of R or of their differences, of shape (count,)."""
-
-
-class Rows(Protocol):
-    """What is summed over the answers: `count` is the number of weights, 1 at p = 2."""
-
-    count: int
-
-    def root(self, u: Array) -> Array:
-        """S of shape (k, N) with SᵀS = Wᵀdiag(u)W."""
-
-    def variances(self, u: Array, S: Array, Q: Array, c: Array) -> Array:
-        """The squared lengths of the rows of L, W = L·R, R = diag(c)^{−½}QᵀS; (count,)."""
-
-    def even_variances(self, u: Array, Q: Array, c: Array, lengths: Array) -> Array | None:
-        """The same for R with the columns divided by `lengths`; None if R is not square."""
-
-
-class Columns:
-    """Weights on the columns themselves: one record more or less."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-
-    def moment(self, S: Array, w: Array) -> Array:
-        return np.asarray((S * w) @ S.T)
-
-    def squares(self, R: Array) -> Array:
-        return np.asarray(np.sum(R**2, axis=0))
-
-
-class Pairs:
-    """Weights on the pairs i < j of columns: one record in place of another."""
-
-    def __init__(self, columns: int) -> None:
-        self.columns = columns
-        self.first, self.second = np.triu_indices(columns, 1)
-        self.count = len(self.first)
-
-    def laplacian(self, w: Array) -> Array:
-        """Λ = Σ w_ij (e_i − e_j)(e_i − e_j)ᵀ, of shape (N, N)."""
-        weights = np.zeros((self.columns, self.columns))
-        weights[self.first, self.second] = w
-        weights += weights.T
-        return np.diag(weights.sum(axis=0)) - weights
-
-    def moment(self, S: Array, w: Array) -> Array:
-        return np.asarray(S @ self.laplacian(w) @ S.T)
-
-    def squares(self, R: Array) -> Array:
-        gram = R.T @ R
-        lengths = np.diag(gram)
-        return np.asarray((lengths[:, None] + lengths - 2 * gram)[self.first, self.second])
-
-
-class FewRows:
-    """W itself, where it has hardly more rows than columns; at every p."""
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix, self.count = matrix, len(matrix)
-
-    @cached_property
-    def inverse(self) -> Array | None:
-        return _inverse(self.matrix)
-
-    def root(self, u: Array) -> Array:
-        return np.asarray(np.sqrt(u)[:, None] * self.matrix)
-
-    def variances(self, u: Array, S: Array, Q: Array, c: Array) -> Array:
-        return np.asarray((Q**2 @ c) / u)
-
-    def even_variances(self, u: Array, Q: Array, c: Array, lengths: Array) -> Array | None:
-        if self.inverse is None:
-            return None
-        L = Q * np.sqrt(c) / np.sqrt(u)[:, None]
-        return np.asarray(np.sum(((self.matrix * lengths) @ (self.inverse @ L)) ** 2, axis=1))
-
-
-class TotalOfRows:
-    """p = 2: every S with SᵀS = WᵀW gives the same sum of variances."""
-
-    count = 1
-
-    def __init__(self, root: Array) -> None:
-        self._root = root
-
-    @cached_property
-    def _inverse(self) -> Array | None:
-        return _inverse(self._root)
-
-    def root(self, u: Array) -> Array:
-        return self._root
-
-    def variances(self, u: Array, S: Array, Q: Array, c: Array) -> Array:
-        return np.array([c.sum()])
-
-    def even_variances(self, u: Array, Q: Array, c: Array, lengths: Array) -> Array | None:
-        if self._inverse is None:
-            return None
-        L = (self._root * lengths) @ (self._inverse @ (Q * np.sqrt(c)))
-        return np.array([np.sum(L**2)])
-
-
-class ManyRows:
-    """p > 2 and many more rows than columns: W = B·T is known by Bᵀdiag(u)B and row lengths.
-
-    `squared_rows(X)` gives the squared lengths of the rows of B·X, X (k, k); `basis` is T (k, N),
-    the identity if it is None.
-    """
-
-    def __init__(
-        self,
-        count: int,
-        gram: Callable[[Array], Array],
-        squared_rows: Callable[[Array], Array],
-        basis: Array | None = None,
-    ) -> None:
-        self.count, self._gram, self._squared_rows, self._basis = count, gram, squared_rows, basis
-        self._triangle: Array = np.zeros((0, 0))
-        self._inner: Array = np.zeros((0, 0))
-
-    def root(self, u: Array) -> Array:
-        self._triangle = np.asarray(np.linalg.cholesky(self._gram(u)).T, np.float64)
-        return self._triangle if self._basis is None else self._triangle @ self._basis
-
-    def variances(self, u: Array, S: Array, Q: Array, c: Array) -> Array:
-        from scipy.linalg import solve_triangular
-
-        self._inner = solve_triangular(self._triangle, Q * np.sqrt(c), check_finite=False)
-        return self._squared_rows(self._inner)
-
-    def even_variances(self, u: Array, Q: Array, c: Array, lengths: Array) -> Array | None:
-        if self._basis is not None or self._inner.shape[0] != self._inner.shape[1]:
-            return None
-        return self._squared_rows(lengths[:, None] * self._inner)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,24 +80,34 @@ def ascend(
     >>> f"{ascend(Columns(2), TotalOfRows(W), 2, 2.0, 1e-9).value:.6f}"  # the golden ratio
     '1.618034'
     """
+    return climb(Explicitly(points, rows, rank), p, tol, limit=limit, start=start)
+
+
+def climb(
+    problem: DualProblem,
+    p: float,
+    tol: float,
+    *,
+    limit: int = 200,
+    start: tuple[Array, Array] | None = None,
+) -> Ascent:
+    """As `ascend`, for whatever can be evaluated."""
     with np.errstate(all="ignore"), Progress(limit, "planning") as progress:
-        return _WeightSearch(points, rows, rank, p, progress).run(tol, limit, start)
+        return _WeightSearch(problem, p, progress).run(tol, limit, start)
 
 
 class _WeightSearch:
-    def __init__(
-        self, points: WeightedPoints, rows: Rows, rank: int, p: float, progress: Progress
-    ) -> None:
-        self.points, self.rows, self.rank, self.progress = points, rows, rank, progress
+    def __init__(self, problem: DualProblem, p: float, progress: Progress) -> None:
+        self.problem, self.progress = problem, progress
         self.p, self.q = p, dual_order(p)
-        self.split, self.single = points.count, isinstance(points, Columns)
+        self.split = problem.count
         self.value, self.floor, self.steps = np.inf, 0.0, 0
         self.strategy = np.zeros((0, 0))
         self.best: tuple[Array, Array] = np.zeros(0), np.zeros(0)
         self.history: list[tuple[Array, Array]] = []
 
     def run(self, tol: float, limit: int, start: tuple[Array, Array] | None) -> Ascent:
-        w, u = start or (np.ones(self.points.count), np.ones(self.rows.count))
+        w, u = start or (np.ones(self.problem.count), np.ones(self.problem.row_count))
         e = np.ones(len(u)) if np.isinf(self.q) else u**self.q
         logs = np.log(np.maximum(np.concatenate([w, e]), 1e-300))
         here: _Place | None = None
@@ -285,11 +142,8 @@ class _WeightSearch:
         w = _normalised(logs[: self.split])
         e = _normalised(logs[self.split :])
         u = np.ones(len(e)) if np.isinf(self.q) else np.asarray(e ** (1 / self.q))
-        S = self.rows.root(u)
-        squares, Q = np.linalg.eigh(self.points.moment(S, w))
-        c, Q = np.sqrt(squares[-self.rank :]), Q[:, -self.rank :]
-        R = (Q / np.sqrt(c)).T @ S
-        g, h = self.points.squares(R), self.rows.variances(u, S, Q, c)
+        found = self.problem.evaluate(w, u)
+        c, g, h = found.c, found.g, found.h
         floor = float(c.sum())
         longest = float(g.max())
         value = float(np.sqrt(longest * trace_norm(h, self.p / 2)))
@@ -298,18 +152,15 @@ class _WeightSearch:
         if floor > self.floor:
             self.floor, self.best = floor, (w, u)
         if value < self.value:
-            self.value, self.strategy = value, R / np.sqrt(longest)
-        if self.single and len(R) == R.shape[1]:
-            self._even_out(R, np.sqrt(g), self.rows.even_variances(u, Q, c, np.sqrt(g)))
+            self.value, self.strategy = value, found.strategy() / np.sqrt(longest)
+        even = found.even()
+        if even is not None:
+            # Columns of one length are worth more than the longest divided away.
+            value = float(np.sqrt(trace_norm(even[1], self.p / 2)))
+            if value < self.value:
+                self.value, self.strategy = value, even[0]
         step = np.concatenate([2 * np.log(np.maximum(g, 1e-300) / floor), self._row_step(e, u, h)])
         return _Place(np.log(np.concatenate([w, e])), step, floor)
-
-    def _even_out(self, R: Array, lengths: Array, variances: Array | None) -> None:
-        """Columns of one length are worth more than the longest divided away, if R is square."""
-        if variances is not None:
-            value = float(np.sqrt(trace_norm(variances, self.p / 2)))
-            if value < self.value:
-                self.value, self.strategy = value, R / lengths
 
     def _row_step(self, e: Array, u: Array, h: Array) -> Array:
         if np.isinf(self.q):
@@ -334,16 +185,6 @@ class _WeightSearch:
             return True, here.logs + here.step
         step = here.step - mix @ (np.diff(logs, axis=0) + changes)
         return False, here.logs + np.clip(step, -LARGEST_LOG_STEP, LARGEST_LOG_STEP)
-
-
-def _inverse(matrix: Array) -> Array | None:
-    """The inverse of a square matrix, if it has one."""
-    if matrix.shape[0] != matrix.shape[1]:
-        return None
-    try:
-        return np.asarray(np.linalg.inv(matrix), np.float64)
-    except np.linalg.LinAlgError:
-        return None
 
 
 def _normalised(logs: Array) -> Array:

@@ -142,7 +142,7 @@ class OracleBody:
             hint="Give it in coordinates of the subspace that it lies in.",
         )
 
-    def start(self) -> FoundEllipsoid:
+    def start(self, p: float, weights: Array) -> FoundEllipsoid:
         labels = np.arange(self._known.shape[1])
         return FoundEllipsoid(labels, self._known, np.inf, np.inf)
 

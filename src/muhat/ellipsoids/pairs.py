@@ -9,9 +9,12 @@ the longest pair known cannot be farther apart, so most blocks are skipped.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from muhat.ellipsoids.generation import FoundEllipsoid, spread_out
+from muhat.ellipsoids.likely_pairs import likely_pairs, pays
 from muhat.ellipsoids.point_sets import spanning_columns
 from muhat.ellipsoids.spans import Array, Indices, Span, span_of
 from muhat.ellipsoids.verification import TINY, UNIT, gamma
@@ -38,7 +41,14 @@ class Differences:
         self.span: Span = span_of(points - points[:, :1], np.abs(points).max(axis=1))
 
     @property
+    def weighted(self) -> bool:
+        """Whether the pairs to begin with are told by weights on all of them."""
+        return pays(len(self.points), self.points.shape[1], self.span.rank)
+
+    @property
     def complete(self) -> bool:
+        if self.weighted:
+            return False
         N, rank = int(self.points.shape[1]), self.span.rank
         return min(3000, max(EVERY_PAIR, 3 * rank * (rank + 1) // 4)) >= N * (N - 1) // 2
 
@@ -46,18 +56,22 @@ class Differences:
         first, second = labels[:, 0], labels[:, 1]
         return FoundEllipsoid(labels, self.points[:, first] - self.points[:, second], bound, seen)
 
-    def start(self) -> FoundEllipsoid:
+    def start(self, p: float, weights: Array) -> FoundEllipsoid:
         if self.complete:
             i, j = np.triu_indices(self.points.shape[1], 1)
             return self._found(np.column_stack([i, j]), np.inf, np.inf)
+        if self.weighted and (
+            likely := likely_pairs(weights[:, None] * self.moved, self.span.rank, p)
+        ):
+            return replace(self._found(likely[0], np.inf, np.inf), start=likely[1])
         rows = self.span.rows
         even = self.moved[rows] / self.widths[rows, None]
         moved = even - even.mean(axis=1)[:, None]
         squares, V = np.linalg.eigh(moved @ moved.T)
         whitened = (V / np.sqrt(np.maximum(squares, 1e-20 * squares[-1]))).T @ moved
-        likely = np.vstack([_walk(even), _walk(whitened)])
+        walked = np.vstack([_walk(even), _walk(whitened)])
         spanning = spanning_columns(self.points[rows] - self.points[rows, :1])
-        pairs = np.vstack([np.column_stack([spanning, np.zeros_like(spanning)]), likely])
+        pairs = np.vstack([np.column_stack([spanning, np.zeros_like(spanning)]), walked])
         return self._found(_distinct(pairs), np.inf, np.inf)
 
     def farthest(self, W: Array, shift: Array, wanted: int, enough: float) -> FoundEllipsoid:

@@ -31,7 +31,7 @@ class PointSet:
     def _found(self, labels: Indices, bound: float) -> FoundEllipsoid:
         return FoundEllipsoid(labels, self.points[:, labels], bound, bound)
 
-    def start(self) -> FoundEllipsoid:
+    def start(self, p: float, weights: Array) -> FoundEllipsoid:
         N = self.points.shape[1]
         if self.complete:
             return self._found(np.arange(N), np.inf)

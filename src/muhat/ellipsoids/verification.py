@@ -175,6 +175,11 @@ def dual_floor(
 def _nuclear_floor(A: Array, roundings: int) -> float:
     """A proved lower bound on the nuclear norm, entries carrying so many relative roundings."""
     U, _, Z = np.linalg.svd(A, full_matrices=False)
+    return paired_floor(A, U, Z, roundings)
+
+
+def paired_floor(A: Array, U: Array, Z: Array, roundings: int) -> float:
+    """⟨A, UZ⟩/(‖U‖₂‖Z‖₂) ≤ ‖A‖_*, rounded down, for any U and Z; the singular vectors are best."""
     core = U.T @ A
     pairing = float(np.sum(np.sum(core * Z, axis=1)))
     size = float(np.sum(np.sum((np.abs(U).T @ np.abs(A)) * np.abs(Z), axis=1)))

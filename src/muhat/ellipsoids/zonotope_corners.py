@@ -55,7 +55,7 @@ class ZonotopeCorners:
         # A corner is a sum of k numbers: its entries are right up to this much.
         self.roundings, self.slip = 1, gamma(k) * self.sizes
 
-    def start(self) -> FoundEllipsoid:
+    def start(self, p: float, weights: Array) -> FoundEllipsoid:
         """The corners along the axes, and along the generators themselves."""
         even = self.generators / np.where(self.sizes > 0, self.sizes, 1.0)[:, None]
         lengths = np.sqrt(np.sum(even**2, axis=0))

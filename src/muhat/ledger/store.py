@@ -32,6 +32,9 @@ from muhat.ledger.records import SCHEMA, ChainBroken, Record
 Result = TypeVar("Result")
 
 BUSY_SECONDS = 60.0
+OWNERS = 0o600
+"""Only the owner reads and writes."""
+
 APPLICATION_ID = int.from_bytes(b"muht", "big")
 TABLE = "CREATE TABLE chain (id INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
 MISSING_HINT = "Create one: muhat ledger create budget.db --rho 1 --neighbors substitute"
@@ -68,16 +71,21 @@ def create(path: Path, genesis: Record) -> None:
     It says what was asked about the data, when and by whom. Who shares an account grants the rights
     on it to a group; SQLite gives its journal the rights of the file.
     """
+    new_file(path, lambda connection: _found(connection, genesis))
+
+
+def new_file(path: Path, found: Callable[[sqlite3.Connection], None]) -> None:
+    """A new file for its owner alone, with what `found` writes into it: all of that, or no file."""
     with _GATE:
         try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNERS))
         except FileExistsError:
             raise InvalidInput(f"{path} exists already; a ledger is never overwritten.") from None
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else "unknown error"
             raise InvalidInput(f"{path} cannot be created: {reason}.") from None
         try:
-            transact(path, lambda connection: _found(connection, genesis), write=True)
+            transact(path, found, write=True)
         except BaseException:
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -65,8 +65,12 @@ def least_stairs(promise: Privacy | Strength, moved: int, rows: int = 1) -> Stai
     cut = _cut(promise, step) if stairs == 1 else None
     if found is None or cut is None:
         return found or cut
-    gains = cut.second_moment <= found.second_moment * Fraction(LEAST_GAIN) ** 2
-    return cut if gains else found
+    return cut if gains(cut, found) else found
+
+
+def gains(cut: Stairs, endless: Stairs) -> bool:
+    """Whether stairs err so much less than others that they are taken, although cut."""
+    return cut.second_moment <= endless.second_moment * Fraction(LEAST_GAIN) ** 2
 
 
 def _endless(promise: Privacy | Strength, step: int, stairs: int) -> Stairs | None:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from muhat._plain import Plain
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.law import Law
-from muhat.privacy import Neighbors, Privacy
+from muhat.privacy import ApproxDP, Neighbors, Privacy, as_typed
+from muhat.privacy.rounding import float_at_most
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,21 @@ class Protection(Plain):
     def part(self, kind: NoiseKind, share: Fraction) -> Protection:
         """What a step must guarantee that takes a share, all steps having noise of one kind."""
         return replace(self, promise=Strength.of(self.promise, kind).part(share))
+
+    def divided(self, share: Fraction) -> list[tuple[Protection, Protection]]:
+        """What two steps must guarantee: pure noise for a share of ε, and what is left for other.
+
+        Both may be pure; or all of a δ that is promised is for the second, (ε − sε, δ) after sε.
+        """
+        pure = NoiseKind.PURE
+        found = [(self.part(pure, share), self.part(pure, 1 - share))]
+        point = None if isinstance(self.promise, Strength) else self.promise.point
+        if point is not None and point[1]:
+            epsilon = as_typed(point[0])
+            small = Strength(pure, (share * epsilon) ** 2)
+            rest = ApproxDP(epsilon=float_at_most((1 - share) * epsilon), delta=point[1])
+            found.append((replace(self, promise=small), replace(self, promise=rest)))
+        return found
 
     def apart(self, kind: NoiseKind) -> Protection:
         """The same where no two records of a person lie in one group.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._words import IN_REALS, Parameter, given
+from muhat._words import IN_REALS, SECRET_N, Parameter, given
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
@@ -46,6 +46,13 @@ def mean_of_sums(asked: Bounded, terms: Terms) -> NoisySums:
 
 def bounded_mean(asked: Bounded, terms: Terms) -> Mechanism:
     """A mean of records in a domain."""
+    if asked.faithful and not terms.is_secret:
+        raise InvalidInput(
+            Parameter("faithful"),
+            " is for a secret n here, ",
+            SECRET_N,
+            ": with a public n a mean of bounded records is unbiased as it is.",
+        )
     if not terms.is_secret:
         return mean_of_sums(asked, terms)
     if asked.mechanism is not None and not (asked.unbiased and asked.mechanism == "smooth"):

@@ -29,10 +29,12 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ball_squares import ball_recipe
 from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.columns import columns_recipe
+from muhat.mechanisms.sums.counted_sum import counted_sum
 from muhat.mechanisms.sums.joint import bounded_share, share_for_mean
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.pair import pair_recipe
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.mechanisms.sums.staircase import STAIRCASE
 from muhat.noise.law import ScaleFamily
 from muhat.noise.laws import LAWS
 from muhat.noise.protection import Protection
@@ -78,6 +80,22 @@ def pair_recipes(task: Task) -> list[Recipe]:
         return []
     lattice = replace(_lattice(task, LAWS["laplace"]), squares=False)
     found = pair_recipe("pair", lattice, task.protection) if lattice.box.reach[0] else None
+    return [] if found is None else [found]
+
+
+def counted_sums(task: Task, names: Sequence[str]) -> list[Recipe]:
+    """Stairs for the sum of a single column and for its count, where values may be missing."""
+    asked = task.asked
+    one = asked.domain.by_column and asked.domain.dim == 1 and asked.clip is None
+    dropped = asked.statistic == "sum" and asked.missing == "drop"
+    if not (one and dropped) or asked.population or STAIRCASE.name not in names:
+        return []
+    lattice = replace(_lattice(task, LAWS["laplace"]), squares=False)
+    found = (
+        counted_sum(STAIRCASE.name, lattice, task.protection, from_zero=task.is_secret)
+        if lattice.box.extent[0]
+        else None
+    )
     return [] if found is None else [found]
 
 

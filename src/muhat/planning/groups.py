@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 100_000
 
+MOST_CERTIFIED = 256
+"""Groups whose means have a certificate each."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GroupMeans(Mechanism):
@@ -114,6 +117,10 @@ class GroupMeans(Mechanism):
             raise InvalidInput("must be named when there are groups", parameter="columns")
         return open_groups(data, chosen, [self.by], [self.categories], dim=self.each.dim)
 
+    def admit(self, source: GroupSource) -> None:
+        """Find whatever certificates of groups rest on before anything is paid."""
+        self.each.certificate_at(1)
+
     def note(self, source: GroupSource) -> str:
         """The columns, and that of the groups."""
         return f"mean of {', '.join(source.columns)} by {self.by}"
@@ -123,14 +130,14 @@ class GroupMeans(Mechanism):
         lattice = self.each.recipe.query.lattice
         assert isinstance(lattice, ColumnsLattice)
         sums = source.sums(lattice)
+        answers = [
+            self.each.answer(self.each.recipe.run(totals, count), source.columns)
+            for totals, count in zip(sums.total, sums.rows, strict=True)
+        ]
+        if len(answers) <= MOST_CERTIFIED:
+            answers = [self.each.certified(each) for each in answers]
         return GroupAnswer(
-            by=str(self.by),
-            groups=self.categories.labels,
-            answers=tuple(
-                self.each.answer(self.each.recipe.run(totals, count), source.columns)
-                for totals, count in zip(sums.total, sums.rows, strict=True)
-            ),
-            **self.basis(),
+            by=str(self.by), groups=self.categories.labels, answers=tuple(answers), **self.basis()
         )
 
 

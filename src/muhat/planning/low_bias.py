@@ -15,10 +15,12 @@ from muhat.mechanisms.learning.names import CLIPPED, SYMMETRIC
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.recorded_number import FAILURE, RecordedNumber
 from muhat.mechanisms.learning.symmetric_method import SymmetricMethod
+from muhat.noise.kinds import NoiseKind
 from muhat.planning.low_bias_mean import LowBiasMean
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, bias_line, class_of
 from muhat.planning.low_bias_recorded import RecordedMean
 from muhat.planning.low_bias_wish import Wish
+from muhat.planning.printed import one_record
 from muhat.planning.reals_mean import missing_line
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy
@@ -44,9 +46,14 @@ def low_bias_mean(asked: LowBias, terms: Terms) -> LowBiasMean:
     if asked.unbiased:
         _refuse_without_bias(terms.privacy, asked.mechanism, symmetric=asked.symmetric)
     wish = Wish(asked, terms)
+    if asked.faithful:
+        _refuse_what_is_not_printed(wish)
     if asked.max_error is not None:
         _refuse_an_unreachable_error(wish, asked.max_error)
     best, *others = _ranked(wish)
+    if asked.faithful:
+        # For comparison: what the same mechanism does without what the paper prints.
+        others = _ranked(Wish(replace(asked, faithful=False), terms))
     mean = LowBiasMean(
         terms=terms,
         domain=asked.domain,
@@ -99,6 +106,15 @@ def _of_recorded(asked: LowBias, terms: Terms) -> LowBiasMean:
         missing="drop",
         premises=(first, *lines, DRAWN),
     )
+
+
+def _refuse_what_is_not_printed(wish: Wish) -> None:
+    one_record(wish.terms)
+    if NoiseKind.PURE not in wish.kinds and wish.asked.mechanism not in SYMMETRIC:
+        raise InvalidInput(
+            "Proposition 3.5 of Kamath et al. (2024) has Laplace noise, for pure or approximate "
+            "privacy: use mh.PureDP, or leave faithful out."
+        )
 
 
 ALLOW_BIAS = Parameter("max_bias", "max_bias=...", "--max-bias")

@@ -22,6 +22,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment_error import Moment
 from muhat.planning.low_bias_method import Alternative, LowBiasMethod, class_of, finite
 from muhat.planning.mechanism import Rows
+from muhat.planning.printed import printed_note
 from muhat.planning.reals_mean import RealsMean
 from muhat.planning.terms import Terms
 from muhat.planning.tradeoff import Tradeoff
@@ -181,6 +182,11 @@ class LowBiasMean(RealsMean):
         notes = [] if self.trilemma is None else [self.trilemma.sentence()]
         if self.method.assumes_symmetry:
             notes = [f"If symmetry is not assumed: {note[0].lower()}{note[1:]}" for note in notes]
+        if self.method.printed is not None:
+            what, instead = self.method.printed
+            less, error = map(significant, (self.others[0].rmse, self.rmse))
+            gain = f"the root mean square error is at most {less} in place of {error}"
+            notes.insert(0, printed_note(what, f"{instead}, and {gain}"))
         if self.missing == "drop":
             notes.insert(0, "Bias and errors are those if nothing is missing.")
         return notes

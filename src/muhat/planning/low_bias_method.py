@@ -32,6 +32,10 @@ class LowBiasMethod(Protocol):
         """What it does, in a few words."""
 
     @property
+    def printed(self) -> tuple[str, str] | None:
+        """What it is in Kamath et al. (2024), if kept as printed, and what ours has instead."""
+
+    @property
     def biases(self) -> Floats:
         """Bounds on the bias of every column, under the assumption; of shape (d,)."""
 

@@ -53,6 +53,11 @@ class RecordedMean:
         return self.complete.summary
 
     @property
+    def printed(self) -> tuple[str, str] | None:
+        """What it is in a paper, and what ours has instead, if it is kept as printed."""
+        return self.complete.printed
+
+    @property
     def biases(self) -> Floats:
         """Bounds on the bias of every column if nothing is missing; of shape (d,)."""
         return self.complete.biases

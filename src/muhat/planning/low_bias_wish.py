@@ -69,8 +69,9 @@ class Wish(UnderTerms):
 
     @property
     def kinds(self) -> tuple[NoiseKind, ...]:
-        """The kinds of noise that compete."""
-        return kinds_of_noise(self.privacy, self.domain.dim)
+        """The kinds of noise that compete; in the paper it is Laplace noise."""
+        kinds = kinds_of_noise(self.privacy, self.domain.dim)
+        return (NoiseKind.PURE,) if self.asked.faithful and NoiseKind.PURE in kinds else kinds
 
     @cached_property
     def makers(self) -> list[Maker]:
@@ -81,7 +82,7 @@ class Wish(UnderTerms):
             assert magnitude is not None
             sharing = Sharing(magnitude, self.weights, self.n, self.terms.protection, kind)
             means = PaddedMeans(sharing, self.moment)
-            makers += [means.wide, means.located]
+            makers += [means.printed] if self.asked.faithful else [means.wide, means.located]
         return makers
 
     def clipped(self, biases: Floats) -> list[PaddedMean]:
@@ -128,6 +129,7 @@ class Wish(UnderTerms):
             self.weights,
             offset=offset,
             contributions=self.terms.contributions,
+            faithful=self.asked.faithful,
         )
 
     def reached(self, bias: float) -> Alternative | None:

@@ -113,6 +113,7 @@ class Plan(UnderTerms):
     standard_error = Delegated[Floats | None]("Of the noise on each value, of shape (d,).")
     covariance = Delegated[Floats | None]("Of the noise on the value, of shape (d, d).")
     certificate = Delegated[Certificate | None]("How close to the best possible.")
+    certificate_at = Delegated[Callable[..., Certificate]]("The same, if a secret n were this.")
     alternatives = Delegated[tuple[tuple[str, float], ...]]("What else was possible, its error.")
     bias = Delegated[float | None]("No value's bias is larger; None if no bound is known.")
     unknowns = Delegated[tuple[str, ...]]("What nobody knows and the error depends on.")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BoundedOptions,
         LowBiasOptions,
         RealsOptions,
+        UnbiasedOptions,
         UnboundedOptions,
     )
 
@@ -66,7 +67,7 @@ def plan_mean(
     n: None,
     unbiased: Literal[True],
     n_min: int | None = None,
-    **options: Unpack[BoundedOptions],
+    **options: Unpack[UnbiasedOptions],
 ) -> Plan: ...
 
 
@@ -141,6 +142,8 @@ def plan_mean(
     for comparison an estimator of Huang, Liang and Yi (2021), "clipped", "shifted-clipped" or
     "statistical", with their errors mended or, with `faithful`, as printed where that is private.
     The last of them needs `scale`, public bounds on the standard deviation in every direction.
+    `faithful` also keeps what Kamath et al. (2024) print for one column of bounded bias or of a
+    secret n; the plan says what that costs.
 
     Means of bounded bias, in `Reals`: `moment` = (λ, ψ) is what is assumed of the distribution of
     the records, E|X − μ|^λ ≤ ψ^λ, with one ψ or one a column; `max_bias` the most bias in every

@@ -64,10 +64,20 @@ def carried_out(
     asked: Runnable[Any], data: Any, columns: Columns, ledger: LedgerLike
 ) -> tuple[Plan, tuple[Any, ...], dict[str, Any] | None]:
     """The plan for these data, what each part of it read, and the head of the account."""
-    from muhat.data.shared import carried_out_together
+    from muhat.data.snapshot import one_snapshot
 
     account = as_ledger(ledger)
     approve(account, asked.terms)
+    with one_snapshot():
+        return _carried_out(asked, data, columns, account)
+
+
+def _carried_out(
+    asked: Runnable[Any], data: Any, columns: Columns, account: Ledger | None
+) -> tuple[Plan, tuple[Any, ...], dict[str, Any] | None]:
+    """From the opening of the data to what was read."""
+    from muhat.data.shared import carried_out_together
+
     sources = asked.open(data, columns)
     plan = asked.planned(sources)
     work = [(part.mechanism, source) for part, source in zip(plan.parts, sources, strict=True)]

@@ -27,7 +27,7 @@ from muhat.statistics.reals import LowBias, Unassuming, by_column, open_records
 if TYPE_CHECKING:
     from muhat.data import Source
     from muhat.data.categories import Cells
-    from muhat.statistics.options import BoundedOptions, RealsOptions
+    from muhat.statistics.options import BoundedOptions, RealsOptions, UnbiasedOptions
 
 
 @overload
@@ -84,7 +84,7 @@ def mean(
     n_min: int | None = None,
     unbiased: bool = False,
     ledger: LedgerLike = None,
-    **options: Unpack[BoundedOptions],
+    **options: Unpack[UnbiasedOptions],
 ) -> Release: ...
 
 

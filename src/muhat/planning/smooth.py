@@ -20,10 +20,12 @@ from muhat.domains import Box
 from muhat.domains.lattice import BoxLattice
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
+from muhat.mechanisms.learning.names import AS_PRINTED
 from muhat.mechanisms.sums.smooth import SmoothRecipe
 from muhat.noise.student import StudentSpread
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import error_against_n
+from muhat.planning.printed import one_record, printed_note
 from muhat.planning.run import note_of
 from muhat.planning.terms import Terms
 from muhat.privacy import Privacy
@@ -31,6 +33,7 @@ from muhat.release.certificate import unit_of
 from muhat.release.display import significant
 from muhat.release.vector_answer import VectorAnswer
 from muhat.statistics.bounded import DROPPED_RECORDS, Bounded, chosen_columns
+from muhat.statistics.reals import ONE_COLUMN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +48,8 @@ COUNTS = (1_000, 10_000, 100_000, 1_000_000)
 class UnbiasedMean(Mechanism):
     """An unbiased mean of a secret number of records in a box.
 
-    No bound is known for such means, so there is no certificate.
+    If the recipe is as a paper has it, `ours` is the one to compare it with. No bound is known for
+    such means, so there is no certificate.
     """
 
     domain: Box
@@ -53,6 +57,7 @@ class UnbiasedMean(Mechanism):
     weights: Floats
     missing: str
     recipe: SmoothRecipe
+    ours: SmoothRecipe | None = None
 
     name = "smooth"
     bias = 0.0
@@ -97,8 +102,10 @@ class UnbiasedMean(Mechanism):
 
     def error_if(self, n: int) -> float:
         """At most this; for p > 2 bounded by the ℓ₂ error."""
-        errors = self.weights * self.recipe.standard_error_at(_check.count("n", n))
-        return float(p_norm(errors, 2.0))
+        return self._error(self.recipe, _check.count("n", n))
+
+    def _error(self, recipe: SmoothRecipe, n: int) -> float:
+        return float(p_norm(self.weights * recipe.standard_error_at(n), 2.0))
 
     def errors(self) -> list[tuple[int, float]]:
         """The error for numbers of records that there may be."""
@@ -134,9 +141,10 @@ class UnbiasedMean(Mechanism):
 
     def facts(self) -> Rows:
         """The domain and the noise."""
+        printed = AS_PRINTED if self.ours is not None else ""
         return [
             ["domain", repr(self.domain)],
-            ["mechanism", "smooth: Student noise whose scale depends on the secret n"],
+            ["mechanism", f"smooth: Student noise whose scale depends on the secret n{printed}"],
         ]
 
     def tables(self) -> list[Rows]:
@@ -151,7 +159,13 @@ class UnbiasedMean(Mechanism):
         told = "no standard error unless a public n_min is given"
         if self.n_min is not None:
             told = f"the standard error for n_min = {self.n_min} records, the largest there may be"
-        return [f"The scale of the noise is secret too, so a release tells {told}."]
+        notes = [f"The scale of the noise is secret too, so a release tells {told}."]
+        if self.ours is not None:
+            n, error = self.errors()[0]
+            less = significant(self._error(self.ours, n))
+            gain = f"the error for {n} records is {less} in place of {significant(error)}"
+            notes.insert(0, printed_note("Theorem E.6", gain))
+        return notes
 
     def figure(self) -> Figure:
         """The error for any number of records."""
@@ -202,15 +216,25 @@ def smooth_mean(asked: Bounded, terms: Terms) -> UnbiasedMean:
                 " out, or make n public.",
             ),
         )
-    assert isinstance(asked.domain, Box)
-    recipe = SmoothRecipe.of(
-        BoxLattice.around(asked.domain.lower, asked.domain.upper),
-        pure_epsilon(terms.privacy),
-        contributions=terms.contributions,
-        p=asked.p,
-        weights=asked.weights,
-        n_min=terms.n_min,
-    )
+    domain = asked.domain
+    assert isinstance(domain, Box)
+    if asked.faithful:
+        one_record(terms)
+        if domain.dim != 1:
+            raise InvalidInput(ONE_COLUMN)
+
+    def recipe_of(faithful: bool) -> SmoothRecipe:
+        return SmoothRecipe.of(
+            BoxLattice.around(domain.lower, domain.upper),
+            pure_epsilon(terms.privacy),
+            contributions=terms.contributions,
+            p=asked.p,
+            weights=asked.weights,
+            n_min=terms.n_min,
+            faithful=faithful,
+        )
+
+    recipe = recipe_of(asked.faithful)
     clipped, rule = asked.premises()
     known: tuple[str, ...] = ()
     if terms.n_min is not None:
@@ -224,11 +248,12 @@ def smooth_mean(asked: Bounded, terms: Terms) -> UnbiasedMean:
             _about_replacement(recipe),
             *known,
         ),
-        domain=asked.domain,
+        domain=domain,
         p=asked.p,
         weights=asked.weights,
         missing=asked.missing,
         recipe=recipe,
+        ours=recipe_of(False) if asked.faithful else None,
     )
 
 

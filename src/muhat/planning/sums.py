@@ -13,12 +13,14 @@ import numpy as np
 
 from muhat import _check, bounds
 from muhat._arrays import Floats
+from muhat.bounds.lower_bound import rounded_down
 from muhat.domains import Domain
 from muhat.domains.lattice import Lattice
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.result import norm
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
-from muhat.mechanisms.sums.joint import farthest_from
+from muhat.mechanisms.sums.counted_sum import NUMBER_SHARE, CountedSum
+from muhat.mechanisms.sums.joint import farthest_from, farthest_point
 from muhat.mechanisms.sums.mechanisms import MECHANISMS
 from muhat.mechanisms.sums.pair import PairRecipe
 from muhat.mechanisms.sums.recipe import Recipe
@@ -49,6 +51,12 @@ WORDS = {
 SQUARES_WORTH = 1.01
 """Squares that cost less than this are released unasked."""
 
+LARGEST_ENDED = 1024
+"""Dimensions in which the ellipsoid around all that can be added at an end is sought."""
+
+END_ERROR = 2.0**-48
+"""Of a coordinate of an end, relative to the numbers that it is computed from."""
+
 NUMBERS = (100, 1_000, 10_000, 100_000, 1_000_000)
 """Numbers of records whose errors are shown, where n is secret."""
 
@@ -76,6 +84,9 @@ class NoisySums(Mechanism):
     def words(self) -> str:
         """The name in more words."""
         stairs = ", with stairs on both" if isinstance(self.recipe, PairRecipe) else ""
+        if isinstance(self.recipe, CountedSum):
+            part = f"{100 * float(NUMBER_SHARE):.2g} %"
+            stairs = f"; {part} of ε for the number of recorded values"
         return WORDS[self.name] + stairs
 
     @property
@@ -105,7 +116,7 @@ class NoisySums(Mechanism):
         if not self.is_ratio:
             return ()
         secret = self.terms.is_secret
-        known = "slightly biased, no certificate" if secret else "unbiased to first order"
+        known = "slightly biased" if secret else "unbiased to first order"
         return (f"a ratio of a noisy sum and a noisy count: {known}",)
 
     @cached_property
@@ -230,7 +241,7 @@ class NoisySums(Mechanism):
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """How close to the best possible; None if the number of records is secret too.
+        """How close to the best possible; None if n is secret: see `certificate_at`.
 
         Where values may be missing it is about complete data, to first order, at the worst mean.
         """
@@ -243,6 +254,45 @@ class NoisySums(Mechanism):
             return None
         error, method = self._error
         return Certificate(metric, self.p, error, method, self._lower_bounds(), self._power_error)
+
+    def certificate_at(self, n: int) -> Certificate:
+        """How close to the best possible a mean is if n, which is secret, were this number.
+
+        About complete data, to first order, at the worst mean.
+        """
+        n = _check.count("n", n)
+        if not (self.is_ratio and self.terms.is_secret):
+            raise InvalidInput("n is not secret, or not divided by: see certificate.")
+        metric = metric_name(self.p, self.statistic, self.weights, self.domain)
+        metric += f", at the worst mean, to first order, if there are {n:,} records"
+        found = [
+            bounds.secret_mean_bounds(
+                gamma, n=n, privacy=self.privacy, places=places, contributions=self.contributions
+            )
+            for gamma, places in self._at_the_end
+        ]
+        best = max(found, key=lambda each: each[0].value or 0.0 if each else 0.0)
+        return Certificate(metric, self.p, self.error_if(n), "first order", best, None)
+
+    @cached_property
+    def _at_the_end(self) -> list[tuple[float, int]]:
+        """Γ_p(±(K − a)) for a mean a at an end of the domain, and how many points hold it.
+
+        Of the smallest ellipsoid, and of the one segment to the other end: few records have no
+        room for many points.
+        """
+        domain, weights, center = self.domain, self.weights, self.recipe.center
+        assert domain is not None
+        assert center is not None
+        end = farthest_point(domain, center, weights)
+        other = farthest_point(domain, end, weights)
+        found = [(norm(weights * (other - end), self.p) * (1 - 1e-12), 1)]
+        if self.dim <= LARGEST_ENDED:
+            body = smallest_ellipsoid(domain + -end, self.p, "symmetric", weights=weights)
+            found.append((body.floor, bounds.contact_pairs(body)))
+        # Ends are points of the domain up to their rounding, and Γ of a sum is at most both Γ's.
+        rounding = norm(weights * domain.point_sizes(), self.p) * END_ERROR
+        return [(max(0.0, gamma - rounding), places) for gamma, places in found]
 
     @property
     def _power_error(self) -> float | None:
@@ -349,11 +399,22 @@ class NoisySums(Mechanism):
             limit = "" if self.p == 2 else ", at most"
             weighted, unit = unit_of(self.weights, self.domain)
             header = ["number of records", f"{weighted}error at the worst mean{unit}{limit}"]
-            return [[header, *([str(number), significant(error)] for number, error in errors)]]
+            if not self.is_ratio:
+                return [[header, *([str(number), significant(error)] for number, error in errors)]]
+            header.append("least possible")
+            rows = [
+                [str(number), significant(error), self._least(number)] for number, error in errors
+            ]
+            return [[header, *rows]]
         else:
             header = ["column", "standard error"]
             rows = [[name, significant(error)] for name, error in errors]
         return [shortened([header, *rows])]
+
+    def _least(self, n: int) -> str:
+        """What any mechanism errs at least for so many records, as it is printed."""
+        found = self.certificate_at(n).bounds
+        return rounded_down(found[0].value) if found and found[0].value else "not known"
 
     def notes(self) -> list[str]:
         """The certificate, the alternatives, and what projecting would gain."""
@@ -419,6 +480,8 @@ class NoisySums(Mechanism):
         """Refuse errors without bound."""
         if self.certificate is not None and not math.isfinite(self.certificate.error):
             raise InvalidInput("the expected error is not finite; nothing was spent.")
+        if self.is_ratio and self.terms.is_secret:
+            self.certificate_at(1)  # geometry that may fail, before anything is paid
 
     def note(self, source: Source) -> str | None:
         """A domain of one point has one answer, which costs nothing."""
@@ -429,8 +492,16 @@ class NoisySums(Mechanism):
         totals, rows = self._sums(source)
         if self.n is not None and rows != self.n:
             raise DataChanged("the number of rows changed between counting and reading.")
-        found = self.answer(self.recipe.run(totals, rows), self._names(source))
-        return replace(found, certificate=self.certificate)
+        return self.certified(self.answer(self.recipe.run(totals, rows), self._names(source)))
+
+    def certified(self, found: VectorAnswer) -> VectorAnswer:
+        """With a certificate; where n is secret, for the noisy number of values, if it is known."""
+        certificate, noise, recorded = self.certificate, found.noise, found.recorded
+        if noise is not None and recorded is not None and self.is_ratio and self.terms.is_secret:
+            known = np.isfinite(noise.standard_error).all()
+            number = max(1, round(float(recorded.value.max())))
+            certificate = self.certificate_at(number) if known else None
+        return replace(found, certificate=certificate)
 
     def answer(self, noisy: list[Fraction], columns: tuple[str, ...]) -> VectorAnswer:
         """What the noisy rows of the query say, without a certificate."""

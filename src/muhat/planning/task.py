@@ -21,6 +21,7 @@ from muhat.planning.columns import (
     ball_recipes,
     check_population,
     column_recipes,
+    counted_sums,
     pair_recipes,
     releases_columns,
 )
@@ -95,7 +96,8 @@ class Task(UnderTerms):
         squared = column_recipes if releases_columns(self) else ball_recipes
         found = squared(self, names)
         if self.asked.missing == "drop" and self.asked.domain.by_column:
-            if not found and not two_steps(self, names):
+            stairs = counted_sums(self, names)
+            if not (found or stairs or two_steps(self, names)):
                 able = [each.name for each in MECHANISMS.values() if each.beside_columns]
                 raise InvalidInput(
                     f"{names[0]} is for complete records: with ",
@@ -105,7 +107,7 @@ class Task(UnderTerms):
                     ".",
                 )
             pairs = pair_recipes(self) if self.asked.mechanism is None else []
-            return [*found.values(), *pairs]
+            return [*found.values(), *stairs, *pairs]
         if self.asked.population:
             if not found:
                 raise InvalidInput(

@@ -28,6 +28,7 @@ from muhat.planning.low_bias_mean import LowBiasMean
 from muhat.planning.low_bias_method import bias_line
 from muhat.planning.mechanism import Columns, Rows
 from muhat.planning.plan import Plan
+from muhat.planning.printed import printed_note
 from muhat.planning.reals_mean import MeanInReals, missing_line, require_to_draw
 from muhat.planning.terms import Terms
 from muhat.planning.unbounded import LearntMean, learnt_mean
@@ -144,7 +145,13 @@ class UnknownNumberMean(MeanInReals):
 
     def notes(self) -> list[str]:
         """Those with n_min records."""
-        return self.inner.notes()
+        if not self.number.faithful:
+            return self.inner.notes()
+        ours = replace(self.number, faithful=False)
+        gain = (
+            f"at most {2 * ours.margin} records are left out in place of {2 * self.number.margin}"
+        )
+        return [printed_note("Proposition E.1", gain), *self.inner.notes()]
 
     def figure(self) -> Figure:
         """That of n_min records."""
@@ -227,7 +234,7 @@ def unknown_number_mean(asked: Unassuming | LowBias, terms: Terms) -> UnknownNum
     return UnknownNumberMean(
         terms=terms,
         domain=asked.domain,
-        number=UnknownNumber(epsilon, delta, n0=least),
+        number=UnknownNumber(epsilon, delta, n0=least, faithful=asked.faithful),
         inner=inner,
         # More than enough records are enough: whatever could be refused was refused for n_min.
         mean_for=_maker(complete, inner, half),

@@ -19,18 +19,24 @@ from muhat.protocols.estimators.ranges_result import CountedRange
 from muhat.protocols.means.mean_protocols import local_mean, shuffle_mean
 from muhat.protocols.roles.client import Client
 from muhat.protocols.roles.collector import Intake
+from muhat.protocols.roles.crowd import Crowd
+from muhat.protocols.roles.device_account import DeviceAccount
 from muhat.protocols.roles.protocol import Protocol
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 from muhat.protocols.roles.simulation import simulate
+from muhat.protocols.roles.survey import Survey
 
 __all__ = [
     "Client",
     "CountedRange",
+    "Crowd",
+    "DeviceAccount",
     "Intake",
     "Protocol",
     "Server",
     "Shuffler",
+    "Survey",
     "local_mean",
     "local_quantile",
     "local_ranges",

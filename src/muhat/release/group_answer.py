@@ -22,7 +22,7 @@ from muhat.release.query_table import COLUMNS, unlike
 from muhat.release.vector_answer import VectorAnswer
 from muhat.release.vector_display import MISSING, population_lines
 
-NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, so no certificate."
+NOTE = "A noisy sum divided by a noisy count for every group: slightly biased, and no certificate."
 
 TOO_FEW = "too few"
 
@@ -191,7 +191,21 @@ class GroupAnswer(Answer):
         """What became of missing values, and how good the means are."""
         lines = [] if self.missing is None else [MISSING[self.missing].format("mean")]
         lines += population_lines(self.answers[0])
-        return [*lines, *[TOO_FEW_NOTE] * bool(self.too_few.any()), NOTE]
+        return [*lines, *[TOO_FEW_NOTE] * bool(self.too_few.any()), self._goodness()]
+
+    def _goodness(self) -> str:
+        """How close to the best possible the means of all groups are."""
+        known = [answer.certificate for answer in self.answers if answer.certificate is not None]
+        ratios = [each.ratio for each in known if each.ratio is not None]
+        if not ratios:
+            return NOTE
+        least, most = (f"{ratio:.3g}" for ratio in (min(ratios), max(ratios)))
+        range_of = least if least == most else f"{least} to {most}"
+        return (
+            "A noisy sum divided by a noisy count for every group: at the worst mean, to first "
+            f"order, its error is {range_of} times the least that is possible for any mechanism "
+            "on datasets of about so many records."
+        )
 
     def written(self, account: dict[str, Any]) -> dict[str, Any]:
         """Every group's answer is written as a release of its own."""

@@ -40,11 +40,11 @@ def vector_rows(answer: VectorAnswer, most: int = MOST_ROWS) -> list[list[str]]:
             rows.append([column, shown, "unknown", "unknown"])
         return shortened(rows, most)
     lower, upper = answer.interval()
-    errors = answer.noise.standard_error
+    errors, empty = answer.noise.standard_error, answer.empty
     for place, column in enumerate(answer.columns):
         value, error = answer.value[place], errors[place]
         cells = [NOTHING, "", ""]
-        if not answer.empty[place]:
+        if not empty[place]:
             ends = f"{rounded(lower[place], error)} … {rounded(upper[place], error)}"
             cells = [rounded(value, error), significant(error), ends]
         beside = (wider[place + 1 : place + 2], counts[place + 1 : place + 2])
@@ -225,7 +225,7 @@ def _goodness(answer: VectorAnswer) -> list[str]:
             "certificate. Errors and intervals are those before the projection."
         ]
     if answer.mechanism == "ratio" and answer.certificate is None:
-        return ["A noisy sum divided by a noisy count: slightly biased, so no certificate."]
+        return ["A noisy sum divided by a noisy count: slightly biased, and no certificate."]
     if answer.bias is not None:
         return _assumed_lines(answer, answer.bias)
     return certificate_lines(answer.certificate)

@@ -38,7 +38,8 @@ class Bounded:
 
     `columns` are named where bounds are. `clip` is a smaller domain that records are clipped to.
     `population` says whether squares are wanted, `mechanism` which one is, for comparison.
-    `is_default`: nobody chose the rule for missing values, so a schema may.
+    `is_default`: nobody chose the rule for missing values, so a schema may. `faithful` keeps what a
+    paper has for an unbiased mean of a secret number of records.
     """
 
     statistic: str
@@ -52,6 +53,7 @@ class Bounded:
     mechanism: str | None = None
     unbiased: bool = False
     is_default: bool = False
+    faithful: bool = False
 
     needs_n = False
     """Sums have the same noise whatever n is."""
@@ -69,6 +71,7 @@ class Bounded:
         population: bool | None = False,
         mechanism: str | None = None,
         unbiased: bool = False,
+        faithful: bool = False,
     ) -> Bounded:
         """Check every argument."""
         where, columns = as_domain(domain)
@@ -84,6 +87,7 @@ class Bounded:
             mechanism=mechanism,
             unbiased=unbiased,
             is_default=missing is None,
+            faithful=faithful,
         )
 
     @property

@@ -49,9 +49,17 @@ def mean_of(
         raise InvalidInput(
             Parameter("insist"), " is for ", IN_REALS, "; with bounds every n is enough."
         )
-    if options["faithful"] or options["scale"] is not None:
-        both = Parameter("scale", "faithful and scale are", "--scale is")
-        raise InvalidInput(both, " for ", IN_REALS, ".")
+    if options["scale"] is not None:
+        raise InvalidInput(Parameter("scale"), " is for ", IN_REALS, ".")
+    if options["faithful"] and not unbiased:
+        raise InvalidInput(
+            Parameter("faithful"),
+            " is for ",
+            IN_REALS,
+            ", or with ",
+            given("unbiased", True),
+            " for a secret n.",
+        )
     if any(_is_given(options[name]) for name in ASSUMED):
         raise InvalidInput(
             Parameter(
@@ -75,7 +83,7 @@ def bounded_of(
     """A mean or a sum of bounded records; bounds by name take the order of the columns."""
     if isinstance(domain, Mapping) and columns is not None:
         domain = in_order(domain, columns)
-    known = ("p", "weights", "missing", "clip", "population", "mechanism", "unbiased")
+    known = ("p", "weights", "missing", "clip", "population", "mechanism", "unbiased", "faithful")
     chosen = {name: options[name] for name in known if name in options}
     return Bounded.of(statistic, domain, **chosen)
 
@@ -89,7 +97,9 @@ def _in_reals(domain: Reals, columns: Columns, options: dict[str, Any]) -> Unass
     common: dict[str, Any] = {
         "domain": domain,
         "weights": real_weights(options["weights"], domain.dim),
-        "missing": reals_rule(missing, mechanism, named=columns is not None),
+        "missing": reals_rule(
+            missing, mechanism, named=columns is not None, faithful=options["faithful"]
+        ),
         "mechanism": mechanism,
         "insist": options["insist"],
         "is_default": missing is None,
@@ -108,20 +118,24 @@ def _in_reals(domain: Reals, columns: Columns, options: dict[str, Any]) -> Unass
 
 
 def _low_bias(domain: Reals, options: dict[str, Any], common: dict[str, Any]) -> LowBias:
-    if options["clip"] is not None or options["faithful"] or options["scale"] is not None:
-        three = Parameter("scale", "clip, faithful and scale have", "--scale has")
-        raise InvalidInput(three, " no use where the bias is bounded.")
+    if options["clip"] is not None or options["scale"] is not None:
+        both = Parameter("scale", "clip and scale have", "--scale has")
+        raise InvalidInput(both, " no use where the bias is bounded.")
     if _check.norm_order(options["p"]) != 2:
         raise InvalidInput("must be 2 where the bias is bounded", parameter="p")
     moment, max_bias = options["moment"], options["max_bias"]
     max_error = options["max_error"]
     limits = None if max_bias is None else largest_biases(max_bias, domain.dim)
     unbiased = options["unbiased"] or (limits is not None and not limits.any())
+    symmetric = options["symmetric"] or options["mechanism"] == "symmetric"
+    if options["faithful"] and common["mechanism"] is None:
+        common["mechanism"] = "symmetric" if symmetric else "clipped-laplace"
     return LowBias(
         **common,
         moment=None if moment is None else assumed_moment(moment, domain.dim),
         limits=None if unbiased else limits,
         max_error=None if max_error is None else _check.positive("max_error", max_error),
-        symmetric=options["symmetric"] or options["mechanism"] == "symmetric",
+        symmetric=symmetric,
         unbiased=unbiased,
+        faithful=options["faithful"],
     )

@@ -34,6 +34,12 @@ class BoundedOptions(CommonOptions, total=False):
     clip: Domain | None
 
 
+class UnbiasedOptions(BoundedOptions, total=False):
+    """Of a secret number of records in a domain, without bias."""
+
+    faithful: bool
+
+
 class LowBiasOptions(CommonOptions, total=False):
     """Of records in `Reals` whose moment is bounded, beside `moment` and `max_bias`."""
 
@@ -42,6 +48,7 @@ class LowBiasOptions(CommonOptions, total=False):
     max_error: float | None
     symmetric: bool
     unbiased: bool
+    faithful: bool
 
 
 class UnboundedOptions(CommonOptions, total=False):

@@ -16,7 +16,7 @@ from muhat.domains.reals import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.moment_error import Moment
-from muhat.mechanisms.learning.names import PAPERS
+from muhat.mechanisms.learning.names import PAPERS, PRINTED
 
 if TYPE_CHECKING:
     from muhat.data import Source
@@ -93,6 +93,7 @@ class LowBias(InReals):
 
     What is assumed: a `moment`, and symmetry if `symmetric`. `limits` are the most bias of every
     column (None: whichever has the least error), `max_error` the most error; `unbiased`: none.
+    `faithful` is for one column by a mechanism of Kamath et al. (2024), as they have it.
     """
 
     moment: Moment | None
@@ -100,13 +101,33 @@ class LowBias(InReals):
     max_error: float | None
     symmetric: bool
     unbiased: bool
+    faithful: bool = False
 
     p: ClassVar[float] = 2.0
+
+    def __post_init__(self) -> None:
+        if not self.faithful:
+            return
+        if self.mechanism not in PRINTED:
+            raise InvalidInput(
+                f"{self.mechanism} is in no paper as it is here; faithful is for means of bounded "
+                f"bias by {' or '.join(PRINTED)}."
+            )
+        if self.domain.dim != 1:
+            raise InvalidInput(ONE_COLUMN)
+        if self.mechanism == "clipped-laplace" and self.assumed.order < 2:
+            raise InvalidInput(
+                "Proposition 3.5 of Kamath et al. (2024) has a moment of order 2 or more; leave "
+                "faithful out for others."
+            )
 
     @property
     def assumed(self) -> Moment:
         """The moment; InvalidInput says how to give one if it was left out."""
         return assumed_moment(None, self.domain.dim) if self.moment is None else self.moment
+
+
+ONE_COLUMN = "faithful keeps what a paper has for one column: release one, or leave faithful out."
 
 
 def open_records(domain: Reals, data: Any, columns: Columns) -> Source:
@@ -126,17 +147,20 @@ def real_weights(weights: ArrayLike | Mapping[str, float] | None, dim: int) -> F
     return np.ones(dim) if weights is None else weight_vector(weights, dim)
 
 
-def reals_rule(missing: str | None, mechanism: str | None, *, named: bool = False) -> str:
+def reals_rule(
+    missing: str | None, mechanism: str | None, *, named: bool = False, faithful: bool = False
+) -> str:
     """The rule: "drop" by default where columns are named, else "center".
 
     The estimators of a paper are what they are, with a missing value at the centre.
     """
+    of_paper = faithful or mechanism in PAPERS
     if missing is None:
-        return "drop" if named and mechanism not in PAPERS else "center"
+        return "drop" if named and not of_paper else "center"
     _check.one_of("missing", missing, ["drop", "center", "none"])
-    if missing == "drop" and mechanism in PAPERS:
+    if missing == "drop" and of_paper:
         raise InvalidInput(
-            f"{mechanism} is the estimator of a paper, for complete records: use ",
+            f"{mechanism or 'faithful'} is the estimator of a paper, for complete records: use ",
             given("missing", "center"),
             " or ",
             given("missing", "none"),

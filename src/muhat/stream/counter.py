@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import Floats
+from muhat._user_folder import user_folder
 from muhat.errors import InvalidInput
 from muhat.ledger import LedgerLike, as_ledger
 from muhat.planning.display import mechanism_text
@@ -358,15 +359,5 @@ def restore(
 
 def claims_of_user() -> Path:
     """The folder where this user's restored states are noted; made if it is not there."""
-    # LOCALAPPDATA is where Windows has such things.
-    given = [os.environ.get(name, "") for name in ("XDG_STATE_HOME", "LOCALAPPDATA")]
-    root = next((path for path in given if os.path.isabs(path)), None)
-    folder = Path(root or os.path.expanduser("~/.local/state")) / "muhat" / "claims"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"{folder}, where restored states are noted, cannot be made: {error.strerror}. Name "
-            "another folder, the same for all that restore: claims=…."
-        ) from None
-    return folder
+    hint = "Name another folder, the same for all that restore: claims=…."
+    return user_folder("claims", "restored states are noted", hint)

@@ -18,15 +18,8 @@ from muhat.ellipsoids.moment_floors import (
     pair_floor,
     spread_floor,
 )
-from muhat.ellipsoids.multiplicative import (
-    Columns,
-    FewRows,
-    ManyRows,
-    Pairs,
-    Rows,
-    TotalOfRows,
-    ascend,
-)
+from muhat.ellipsoids.moment_spectra import Columns, FewRows, ManyRows, Pairs, Rows, TotalOfRows
+from muhat.ellipsoids.multiplicative import ascend
 from muhat.ellipsoids.spans import Span, span_of
 from muhat.ellipsoids.verification import dual_floor, gamma
 from muhat.workloads.solution import CLIMB, INTERIOR, Solution, steps_for

@@ -19,7 +19,7 @@ from muhat.workloads.assembly import assemble, helmert, nothing_to_hide
 from muhat.workloads.base import Scaled, SumOfWorkloads, Workload
 from muhat.workloads.cells import writable
 from muhat.workloads.closed_factors import factorize_identity, factorize_parity
-from muhat.workloads.dense_factors import LARGEST_PAIRED, solve_dense
+from muhat.workloads.dense_factors import LARGEST_PAIRED, SMALL, solve_dense
 from muhat.workloads.explicit import LEAST_BESIDE, Explicit
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.gram_factors import solve_gram
@@ -153,7 +153,9 @@ def _solved(W: Workload, p: float, neighbors: Neighbors, tol: float) -> Factoriz
     _refuse_uneven(W)
     with np.errstate(all="ignore"):
         many = rows >= cells > LARGEST_PAIRED_DENSE and neighbors is Neighbors.SUBSTITUTE
-        found = _solved_by_gram(W, p, neighbors, tol) if many or rows > cells else None
+        totals = isinstance(W, Prefix) and p == 2 and cells > SMALL
+        by_gram = many or totals or rows > cells
+        found = _solved_by_gram(W, p, neighbors, tol) if by_gram else None
         small = cells <= LARGEST_REPEATED and rows * cells <= LARGEST_REPEATED**3
         if found is None or (small and found.gap > max(tol, POOR)):
             found = _better(_solved_dense(W, p, neighbors, tol), found)

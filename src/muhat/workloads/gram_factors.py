@@ -9,16 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from muhat._arrays import Floats
+from muhat.ellipsoids.mirrored import MirroredPairs, centred, is_mirrored
 from muhat.ellipsoids.moment_floors import floor_of, gram_defect, gram_floor, pair_floor
-from muhat.ellipsoids.multiplicative import (
+from muhat.ellipsoids.moment_spectra import (
     Columns,
+    DualProblem,
+    Explicitly,
     FewRows,
     ManyRows,
     Pairs,
     Rows,
     TotalOfRows,
-    ascend,
 )
+from muhat.ellipsoids.multiplicative import climb
 from muhat.ellipsoids.verification import Unverified
 from muhat.workloads.base import Scaled, Workload
 from muhat.workloads.explicit import Explicit
@@ -31,6 +34,7 @@ from muhat.workloads.pooled import pooled_start
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.proofs import squared_rows
 from muhat.workloads.ranges import Ranges
+from muhat.workloads.running_totals import RunningTotals
 from muhat.workloads.solution import CLIMB, Solution, steps_for
 from muhat.workloads.stack import Stack
 
@@ -64,27 +68,46 @@ def solve_gram(W: Workload, p: float, tol: float, *, pairs: bool) -> Solution | 
             lambda X: squared_rows(W, X * scale),
         )
     points = Pairs(N) if pairs else Columns(N)
-    rank = N - 1 if pairs else N
+    problem = _problem(W, gram, unit, points, rows, p)
     try:
         start = pooled_start(W, gram / unit, p) if pairs else None
         limit = steps_for(N, started=start is not None)
-        ascent = ascend(points, rows, rank, p, 0.9 * tol, limit=limit, start=start)
-    except FloatingPointError:
+        if start is not None and isinstance(problem, MirroredPairs):
+            start = problem.together(start[0]), start[1]
+        ascent = climb(problem, p, 0.9 * tol, limit=limit, start=start)
+    except (FloatingPointError, np.linalg.LinAlgError):
         return None
     u = ascent.row_weights
     roundings = gram_roundings(W, weighted=p > 2)
     weighted = gram / unit if p == 2 or moved is not None else weighted_gram(W, u) / unit
     if isinstance(points, Pairs):
-        laplacian = points.laplacian(ascent.weights)
+        known = problem if isinstance(problem, MirroredPairs) else points
+        laplacian = known.laplacian(ascent.weights)
         if moved is None:
             trace = _pair_trace(weighted, laplacian, roundings)
         else:
             trace = pair_floor(moved, laplacian, None if p == 2 else u)
+    elif isinstance(problem, RunningTotals):
+        trace = problem.floor(ascent.weights)
     else:
         trace = gram_floor(weighted, ascent.weights, roundings)
     floor = floor_of(trace, ascent.weights, u, p)
     root = float(np.sqrt(unit))
     return Solution(ascent.strategy, ascent.value * root, floor * root, CLIMB)
+
+
+def _problem(
+    W: Workload, gram: Floats, unit: float, points: Columns | Pairs, rows: Rows, p: float
+) -> DualProblem:
+    """What is climbed: by structure where there is some."""
+    if p == 2 and isinstance(points, Pairs):
+        moved = centred(gram / unit)
+        if is_mirrored(moved):
+            return MirroredPairs(moved)
+    if p == 2 and isinstance(points, Columns) and isinstance(W, Prefix):
+        return RunningTotals(W.n, 1 / float(np.sqrt(unit)))
+    rank = W.shape[1] - 1 if isinstance(points, Pairs) else W.shape[1]
+    return Explicitly(points, rows, rank)
 
 
 def weighted_gram(W: Workload, u: Floats) -> Floats:

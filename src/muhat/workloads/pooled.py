@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._arrays import Floats
-from muhat.ellipsoids.multiplicative import ManyRows, Pairs, Rows, TotalOfRows, ascend
+from muhat.ellipsoids.moment_spectra import ManyRows, Pairs, Rows, TotalOfRows
+from muhat.ellipsoids.multiplicative import ascend
 from muhat.workloads.base import Workload
 
 Start = tuple[Floats, Floats]

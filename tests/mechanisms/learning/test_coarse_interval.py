@@ -14,7 +14,11 @@ import pytest
 
 from muhat.data.bin_counts import BinCounts
 from muhat.errors import InvalidInput
-from muhat.mechanisms.learning.coarse_interval import CoarseInterval, least_threshold
+from muhat.mechanisms.learning.coarse_interval import (
+    CoarseInterval,
+    least_threshold,
+    printed_threshold,
+)
 from muhat.noise.discrete import discrete_laplace
 
 mpmath.mp.dps = 40
@@ -94,10 +98,11 @@ def neighbours(counts: Counts) -> list[Counts]:
 def test_no_neighbours_are_further_apart_than_promised(
     epsilon: Fraction, delta: Fraction, records: int, bins: int
 ) -> None:
-    search = CoarseInterval(epsilon, delta, 1.0)
+    search, printed = (CoarseInterval(epsilon, delta, 1.0, faithful=kept) for kept in (False, True))
     for counts in datasets(records, bins):
         for other in neighbours(counts):
             assert divergence(counts, other, search) <= float(delta) * (1 + 1e-12)
+            assert divergence(counts, other, printed) <= divergence(counts, other, search)
 
 
 @pytest.mark.parametrize(("epsilon", "target"), [(Fraction(1), 5), (Fraction(1, 2), 12)])
@@ -220,6 +225,18 @@ def test_the_threshold_is_the_least_that_keeps_the_promise(
 
     assert chance(found) <= mpmath.mpf(delta)
     assert found == k or chance(found - 1) > mpmath.mpf(delta)
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "1", "3", "40"])
+@pytest.mark.parametrize("delta", ["0.4", "0.01", "1e-6", "1e-30"])
+def test_the_printed_threshold_is_the_papers_and_never_below(epsilon: str, delta: str) -> None:
+    promise = Fraction(epsilon), Fraction(delta)
+    theirs = CoarseInterval(*promise, 1.0, faithful=True).threshold
+    # Whole numbers are above the one exactly if they are above the other.
+    assert theirs == math.floor(2 + 2 * math.log(1 / float(delta)) / float(epsilon))
+    assert theirs == printed_threshold(*promise) >= least_threshold(*promise)
+    with pytest.raises(InvalidInput, match="contributions must be 1"):
+        CoarseInterval(*promise, 1.0, contributions=2, faithful=True)
 
 
 def test_a_threshold_next_to_a_whole_number_is_rounded_up() -> None:

@@ -67,10 +67,13 @@ def test_the_number_is_private_and_no_smaller_margin_is(epsilon, delta):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
-def test_the_margin_is_at_most_the_papers(epsilon, delta):
+def test_the_margin_is_at_most_the_papers_which_is_private_too(epsilon, delta):
+    printed = UnknownNumber(epsilon, delta, faithful=True)
     with mpmath.workdps(30):
         papers = mpmath.ceil(mpmath.log(2 / real(delta)) / real(epsilon))
-    assert UnknownNumber(epsilon, delta).margin <= papers
+        assert hockey_stick(epsilon, printed.margin) <= real(delta)
+    assert UnknownNumber(epsilon, delta).margin <= papers == printed.margin
+    assert UnknownNumber.from_dict(printed.to_dict()) == printed
 
 
 def test_extreme_promises_have_a_margin_too():

@@ -57,7 +57,7 @@ def mixed(numbers, described) -> mh.Release:
         text = described[-1].to_json()
         client, shuffler, server = (Protocol.from_json(text) for _ in range(3))
         collector, receiver = shuffler.shuffler(), server.server()
-        collector.take(client.client().randomize_many(numbers))
+        collector.take(client.crowd().randomize_many(numbers))
         receiver.take(collector.mixed())
         protocol = server.server(receiver.state()).finish()
     return protocol
@@ -247,7 +247,7 @@ def test_windows_may_be_a_lie_and_move_neither_promise_nor_server(
     hostile = replace(honest, learnt=(*honest.learnt[:-1], told))
     assert hostile.randomizer == honest.randomizer
     server = hostile.server()
-    server.take(hostile.client().randomize_many(numbers))
+    server.take(hostile.crowd().randomize_many(numbers))
     with pytest.raises(mh.InvalidInput):
         server.finish()
 
@@ -257,7 +257,7 @@ def test_windows_that_never_were_cuts_lead_to_another_round(mixed, described, nu
     told = {**honest.learnt[-1], "windows": [[12_345, 700_001]] * 3}
     hostile = replace(honest, learnt=(*honest.learnt[:-1], told))
     server = hostile.server()
-    server.take(hostile.client().randomize_many(numbers))
+    server.take(hostile.crowd().randomize_many(numbers))
     assert isinstance(server.finish(), Protocol)
 
 
@@ -265,20 +265,20 @@ def test_a_round_with_another_randomizer_is_refused(numbers):
     other = protocols.local_quantile(lower=0, upper=500, n=N, privacy=ALONE)
     protocol = replace(local(), randomizer=other.randomizer)
     server = protocol.server()
-    server.take(protocol.client().randomize_many(numbers))
+    server.take(protocol.crowd().randomize_many(numbers))
     with pytest.raises(mh.InvalidInput, match="grid"):
         server.finish()
     mean = protocols.shuffle_mean(domain=mh.Ball(1.0, dim=1), n=N, privacy=MIXED)
     protocol = replace(shuffled(), randomizer=mean.randomizer)
     server = protocol.server()
-    server.take(protocol.client().randomize_many(numbers))
+    server.take(protocol.crowd().randomize_many(numbers))
     with pytest.raises(mh.InvalidInput):
         server.finish()
 
 
 def test_too_few_answers_give_no_quantile(numbers):
     server = local().server()
-    server.take(server.protocol.client().randomize_many(numbers[: N // 2 - 1]))
+    server.take(server.protocol.crowd().randomize_many(numbers[: N // 2 - 1]))
     with pytest.raises(mh.InvalidInput, match="749 of 1500"):
         server.finish()
 

@@ -69,7 +69,7 @@ def mixed(numbers) -> mh.Release:
     text = shuffled(column="age").to_json()
     client, shuffler, server = (Protocol.from_json(text) for _ in range(3))
     collector, receiver = shuffler.shuffler(), server.server()
-    collector.take(client.client().randomize_many(numbers))
+    collector.take(client.crowd().randomize_many(numbers))
     receiver.take(collector.mixed())
     return server.server(receiver.state()).finish()
 
@@ -336,7 +336,7 @@ def test_a_round_with_another_randomizer_is_refused(numbers):
     for protocol, other in cases:
         hostile = replace(protocol, randomizer=other.randomizer)
         server = hostile.server()
-        server.take(hostile.client().randomize_many(numbers))
+        server.take(hostile.crowd().randomize_many(numbers))
         with pytest.raises(mh.InvalidInput, match="randomizer"):
             server.finish()
 
@@ -350,7 +350,7 @@ def test_blocks_that_do_not_divide_each_other_are_refused(numbers):
         described["encoding"]["blocks"] = blocks
         hostile = Protocol.from_json(json.dumps({**fields, "randomizer": described}))
         server = hostile.server()
-        server.take(hostile.client().randomize_many(numbers))
+        server.take(hostile.crowd().randomize_many(numbers))
         with pytest.raises(mh.InvalidInput, match="begin with single cells"):
             server.finish()
     described["encoding"]["blocks"] = [2, 1]
@@ -363,7 +363,7 @@ def test_blocks_that_do_not_divide_each_other_are_refused(numbers):
 def test_too_few_answers_give_no_counts(numbers):
     for plan, least in ((local, 750), (shuffled, 1350)):
         server = plan().server()
-        server.take(server.protocol.client().randomize_many(numbers[: least - 1]))
+        server.take(server.protocol.crowd().randomize_many(numbers[: least - 1]))
         with pytest.raises(mh.InvalidInput, match=f"{least - 1} of 1500"):
             server.finish()
 

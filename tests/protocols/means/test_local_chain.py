@@ -157,7 +157,7 @@ def test_real_messages_through_json_give_a_release_that_says_what_it_is():
 
 def test_a_group_that_is_too_small_gives_no_next_round_and_one_that_is_enough_does():
     protocol = local_chain(mh.Reals(1, 50.0), n=6_000, privacy=PURE)
-    messages = protocol.client().randomize_many(normal(protocol.users, 1))
+    messages = protocol.crowd().randomize_many(normal(protocol.users, 1))
     server = protocol.server()
     server.take(messages[: protocol.minimum - 1])
     with pytest.raises(mh.InvalidInput, match="nothing is released"):

@@ -67,7 +67,7 @@ def closed(protocol: Protocol, people: np.ndarray) -> Protocol | mh.Release:
     """A round over bytes: devices, a shuffler, and two servers whose states are merged."""
     description = protocol.to_json()
     shuffler = Protocol.from_json(description).shuffler()
-    shuffler.take(Protocol.from_json(description).client().randomize_many(people))
+    shuffler.take(Protocol.from_json(description).crowd().randomize_many(people))
     handed_on = shuffler.mixed()
     one, other = (Protocol.from_json(description).server() for _ in range(2))
     one.take(handed_on[::2])
@@ -321,7 +321,7 @@ def test_what_was_learnt_may_be_a_lie_and_moves_neither_promise_nor_server(round
     assert hostile.randomizer == honest.randomizer
     assert hostile.client().privacy == PROMISE
     shuffler, server = hostile.shuffler(), hostile.server()
-    shuffler.take(hostile.client().randomize_many(people))
+    shuffler.take(hostile.crowd().randomize_many(people))
     server.take(shuffler.mixed())
     with pytest.raises(mh.InvalidInput):
         server.finish()
@@ -334,7 +334,7 @@ def test_a_server_of_another_kind_of_round_says_so(rounds, people):
     for randomizer in (counts, JointRandomizer((counts,))):
         protocol = replace(rounds[0], randomizer=randomizer)
         server = protocol.server()
-        server.take(protocol.client().randomize_many(people))
+        server.take(protocol.crowd().randomize_many(people))
         with pytest.raises(mh.InvalidInput):
             server.finish()
 
@@ -354,7 +354,7 @@ def test_too_few_people_are_refused_before_anybody_is_asked():
 def test_too_few_answers_end_a_round_without_a_result(people):
     protocol = planned()
     shuffler, server = protocol.shuffler(), protocol.server()
-    messages = protocol.client().randomize_many(people[:539])
+    messages = protocol.crowd().randomize_many(people[:539])
     shuffler.take(messages)
     with pytest.raises(mh.InvalidInput, match="539 of 600"):
         shuffler.mixed()

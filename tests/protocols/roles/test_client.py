@@ -21,7 +21,7 @@ def test_a_record_is_a_number_or_a_list_of_numbers():
     line = protocols.local_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1.0))
     plane = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
     for record in (0.5, 1, np.float32(0.5), [0.5], (0.5,), np.array([0.5]), None, float("nan")):
-        assert len(line.client().randomize(record)) == line.bytes_per_user
+        assert len(line.client(account=False).randomize(record)) == line.bytes_per_user
     for record in (
         [0.1, None],
         (1e308, -1e308),
@@ -32,7 +32,7 @@ def test_a_record_is_a_number_or_a_list_of_numbers():
         [True, np.bool_(False)],
         np.array([3, 4], np.uint8),
     ):
-        assert len(plane.client().randomize(record)) == plane.bytes_per_user
+        assert len(plane.client(account=False).randomize(record)) == plane.bytes_per_user
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_record_is_a_number_or_a_list_of_numbers():
 def test_a_wrong_record_is_refused_without_a_word_of_it(record):
     protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
     with pytest.raises(mh.InvalidInput, match="record") as caught:
-        protocol.client().randomize(record)
+        protocol.client(account=False).randomize(record)
     assert "9876" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -66,7 +66,7 @@ def test_what_fails_to_become_an_array_is_refused_without_its_own_words():
             raise RuntimeError("0.987654 requires grad")
 
     protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0))
-    for randomize in (protocol.client().randomize, protocol.client().randomize_many):
+    for randomize in (protocol.client(account=False).randomize, protocol.crowd().randomize_many):
         with pytest.raises(mh.InvalidInput, match="numbers") as caught:
             randomize(Tensor())
         assert caught.value.__cause__ is caught.value.__context__ is None
@@ -76,9 +76,9 @@ def test_a_client_needs_nothing_but_the_description():
     protocol = protocols.local_mean(
         domain={"age": (16, 90), "pay": (0, 1e6)}, n=20, privacy=mh.ZCDP(rho=1.0)
     )
-    device = protocols.Protocol.from_json(protocol.to_json()).client()
+    devices = protocols.Protocol.from_json(protocol.to_json()).crowd()
     server = protocol.server()
-    server.take(device.randomize_many(np.full((20, 2), 50.0)))
+    server.take(devices.randomize_many(np.full((20, 2), 50.0)))
     assert server.users == 20
     assert server.finish().columns == ("age", "pay")
 
@@ -88,15 +88,15 @@ def test_what_is_missing_counts_as_the_centre_and_what_is_outside_is_clipped():
         domain=mh.Box([0, 10], [2, 30]), n=4000, privacy=mh.ZCDP(rho=200.0)
     )
     server = protocol.server()
-    server.take(protocol.client().randomize_many([[np.nan, 1e300]] * 4000))
+    server.take(protocol.crowd().randomize_many([[np.nan, 1e300]] * 4000))
     release = server.finish()
     # 6 standard errors: P < 2e-9 for each of two.
     assert (np.abs(release.value - [1, 30]) < 6 * release.standard_error).all()
 
 
 def test_many_records_are_rows_and_a_table_of_the_wrong_width_is_refused():
-    plane = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0)).client()
-    line = protocols.local_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1.0)).client()
+    plane = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.GDP(mu=1.0)).crowd()
+    line = protocols.local_mean(domain=mh.Box([0], [1]), n=10, privacy=mh.GDP(mu=1.0)).crowd()
     assert len(plane.randomize_many([[1, None], [2, 3]])) == 2
     assert len(line.randomize_many([1, 2, 3])) == len(line.randomize_many([[1], [2], [3]])) == 3
     assert line.randomize_many([]) == plane.randomize_many(np.empty((0, 2))) == []
@@ -122,7 +122,7 @@ def test_every_kind_of_domain_takes_hostile_records():
         for promise in (mh.PureDP(epsilon=1.0), mh.ZCDP(rho=0.5)):
             protocol = protocols.local_mean(domain=domain, n=100, privacy=promise)
             server = protocol.server()
-            assert server.take(protocol.client().randomize_many(records)).accepted == 100
+            assert server.take(protocol.crowd().randomize_many(records)).accepted == 100
             release = server.finish()
             assert np.isfinite(release.value).all()
             assert np.isfinite(release.standard_error).all()

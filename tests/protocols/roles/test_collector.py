@@ -26,7 +26,7 @@ def protocol() -> Protocol:
 
 @pytest.fixture(scope="module")
 def messages(protocol: Protocol) -> list[bytes]:
-    return protocol.client().randomize_many(np.full((N, 3), 0.2))
+    return protocol.crowd().randomize_many(np.full((N, 3), 0.2))
 
 
 def test_a_message_is_as_long_as_the_description_says(protocol, messages):
@@ -114,13 +114,16 @@ def test_what_is_no_message_is_rejected_with_its_reason(protocol, messages):
 def test_messages_of_other_rounds_are_told_from_damaged_ones_whatever_their_length(protocol):
     flat = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=N, privacy=mh.ZCDP(rho=0.5))
     long = protocols.local_mean(domain=mh.Ball(1.0, dim=8), n=N, privacy=mh.ZCDP(rho=0.5))
-    sent = [each.client().randomize([0.0] * each.randomizer.record_dim) for each in (flat, long)]
+    sent = [
+        each.client(account=False).randomize([0.0] * each.randomizer.record_dim)
+        for each in (flat, long)
+    ]
     later = [message[:3] + bytes([7]) + message[4:] for message in sent]
     views = [memoryview(message) for message in sent]
     found = protocol.server().take([*sent, *later, *views]).rejected
     assert found == {"another protocol": 2, "another round": 2, "too short": 1, "oversized": 1}
     same = protocols.local_mean(domain=mh.Ball(2.0, dim=3), n=N, privacy=mh.ZCDP(rho=0.5))
-    message = same.client().randomize([0.0] * 3)
+    message = same.client(account=False).randomize([0.0] * 3)
     later_same = message[:3] + bytes([2]) + message[4:]
     found = protocol.server().take([message, later_same]).rejected
     assert found == {"another protocol": 1, "another round": 1}
@@ -129,7 +132,7 @@ def test_messages_of_other_rounds_are_told_from_damaged_ones_whatever_their_leng
 def test_more_messages_than_users_are_refused(protocol, messages):
     server = protocol.server()
     server.take(messages)
-    late = protocol.client().randomize_many(np.zeros((3, 3)))
+    late = protocol.crowd().randomize_many(np.zeros((3, 3)))
     assert server.take(late).rejected == {"more messages than users": 3}
     assert server.take(messages[:2]).rejected == {"replayed": 2}
     assert server.users == N
@@ -233,7 +236,7 @@ def test_a_state_that_somebody_made_up_is_read_as_carefully_as_messages(protocol
 
 
 def test_a_state_holds_no_more_people_than_were_planned(protocol, messages):
-    crowd = protocol.client().randomize_many(np.zeros((3 * N, 3)))
+    crowd = protocol.crowd().randomize_many(np.zeros((3 * N, 3)))
     servers = [protocol.server() for _ in range(3)]
     for index, server in enumerate(servers):
         server.take(crowd[index::3])
@@ -261,7 +264,7 @@ def test_take_refuses_what_is_not_a_collection(protocol):
 
 def test_no_repr_carries_a_record(protocol):
     canary = 0.123456789
-    client = protocol.client()
+    client = protocol.client(account=False)
     message = client.randomize([canary] * 3)
     server = protocol.server()
     server.take(message)
@@ -269,7 +272,7 @@ def test_no_repr_carries_a_record(protocol):
 
 
 def test_two_messages_of_one_record_have_nothing_in_common(protocol):
-    one, other = protocol.client().randomize_many(np.zeros((2, 3)))
+    one, other = protocol.crowd().randomize_many(np.zeros((2, 3)))
     assert one[:12] == other[:12]
     assert one[12:28] != other[12:28]
     assert one[28:] != other[28:]

@@ -38,7 +38,7 @@ def test_descriptions_survive_json_for_every_domain_and_promise(domain, promise)
     assert again.to_json() == protocol.to_json()
     assert again.label == protocol.label
     server = again.server()
-    server.take(protocol.client().randomize_many(np.zeros((60, protocol.randomizer.record_dim))))
+    server.take(protocol.crowd().randomize_many(np.zeros((60, protocol.randomizer.record_dim))))
     release = server.finish()
     assert release.privacy == promise
     assert release.value.shape == (domain.dim,)
@@ -98,7 +98,7 @@ def test_what_earlier_rounds_have_told_may_be_anything_that_can_be_written_again
     text = protocol.to_json().replace('"learnt":[]', f'"learnt":[{told}]')
     text = text.replace('"round":1', '"round":2')
     try:
-        assert Protocol.from_json(text).client().randomize([0.0, 0.0])
+        assert Protocol.from_json(text).client(account=False).randomize([0.0, 0.0])
     except mh.InvalidInput:
         assert number != "1" or depth > 500
 
@@ -149,7 +149,7 @@ def test_a_server_whose_description_contradicts_itself_says_so():
     fields["estimator"]["domain"] = mh.Ball(1.0, dim=5).to_dict()
     odd = Protocol.from_json(json.dumps(fields))
     server = odd.server()
-    server.take(odd.client().randomize_many(np.zeros((10, 2))))
+    server.take(odd.crowd().randomize_many(np.zeros((10, 2))))
     with pytest.raises(mh.InvalidInput, match="another domain"):
         server.finish()
 

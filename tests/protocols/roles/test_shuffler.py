@@ -24,7 +24,7 @@ def protocol() -> Protocol:
 
 @pytest.fixture(scope="module")
 def messages(protocol: Protocol) -> list[bytes]:
-    return protocol.client().randomize_many(np.full((N, 2), 0.3))
+    return protocol.crowd().randomize_many(np.full((N, 2), 0.3))
 
 
 def test_mixing_changes_no_sum(protocol, messages):
@@ -131,6 +131,69 @@ def test_the_noise_counts_on_the_minimum_of_people(protocol):
     assert fewer.randomizer.expected_error(N) > protocol.randomizer.expected_error(N)
 
 
+def test_turnout_and_honesty_are_two_numbers(messages):
+    ball = mh.Ball(1.0, dim=2)
+    wary = protocols.shuffle_mean(domain=ball, n=N, privacy=PROMISE, minimum=150, honest=100)
+    assert (wary.minimum, wary.honest, wary.counted_on) == (150, 100, 100)
+    assert wary.randomizer.noise.honest == 100
+    again = Protocol.from_json(wary.to_json())
+    assert again == wary
+    assert "at least 100 users of 150 are honest" in repr(again)
+    shuffler, server = wary.shuffler(), wary.server()
+    shuffler.take(wary.crowd().randomize_many(np.zeros((149, 2))))
+    with pytest.raises(mh.InvalidInput, match="at least 150"):
+        shuffler.mixed()
+    shuffler.take(wary.crowd().randomize_many(np.zeros((1, 2))))
+    server.take(shuffler.mixed())
+    assert any(
+        "100 users of 150 follow the protocol" in said for said in server.finish().assumptions
+    )
+    # A description whose noise counts on more people than it says is no promise.
+    text = wary.to_json()
+    assert '"honest":100,"learnt"' in text
+    with pytest.raises(mh.InvalidInput, match="with 99 honest users"):
+        Protocol.from_json(text.replace('"honest":100,"learnt"', '"honest":99,"learnt"'))
+
+
+def test_without_a_number_of_honest_people_all_of_the_minimum_are_counted_on(protocol):
+    assert protocol.honest is None
+    assert protocol.counted_on == 150
+    assert '"honest":150' in protocol.to_json()  # of the noise alone
+    assert "150 users (all, if no more answer) are honest" in repr(protocol)
+    more = protocols.shuffle_mean(domain=mh.Ball(1.0, dim=2), n=N, privacy=PROMISE, honest=190)
+    assert (more.minimum, more.counted_on) == (190, 190)
+
+
+@pytest.mark.parametrize("honest", [0, 151, -1, 2.5, "many", 201])
+def test_honest_people_are_among_those_who_answer(protocol, honest):
+    with pytest.raises(mh.InvalidInput, match="honest"):
+        protocols.shuffle_mean(
+            domain=mh.Ball(1.0, dim=2), n=N, privacy=PROMISE, minimum=150, honest=honest
+        )
+    with pytest.raises(mh.InvalidInput):
+        Protocol.from_json(json.dumps({**json.loads(protocol.to_json()), "honest": honest}))
+
+
+def test_the_local_model_counts_on_nobody():
+    local = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=N, privacy=PROMISE)
+    with pytest.raises(mh.InvalidInput, match="counts on nobody"):
+        Protocol.from_json(json.dumps({**json.loads(local.to_json()), "honest": 10}))
+
+
+def test_every_protocol_of_the_shuffle_model_counts_on_the_honest_in_every_round():
+    asked = {"n": 2000, "privacy": PROMISE, "minimum": 1900, "honest": 1500}
+    line = {"lower": 0, "upper": 100}
+    rounds = []
+    people = np.random.default_rng(5).uniform(0, 100, (2000, 1))
+    protocols.simulate(protocols.shuffle_quantile(**line, **asked), people, watch=rounds.append)
+    assert len(rounds) > 1
+    rounds.append(protocols.shuffle_ranges(**line, cells=4, **asked))
+    rounds.append(protocols.shuffle_mean(domain=mh.Reals(dim=1, magnitude=10), **asked))
+    for each in rounds:
+        assert (each.minimum, each.honest) == (1900, 1500)
+        assert {part.noise.honest for part in each.randomizer.parts} == {1500}
+
+
 def test_the_error_is_that_of_a_trusted_curator():
     """With normal noise; a curator may also have that of a norm, which nobody can share out."""
     for dim, n, best in ((1, 500, 1.08), (2, 500, 1.7), (8, 2000, 1.45), (32, 2000, 1.13)):
@@ -175,7 +238,7 @@ def test_shares_of_several_parts_are_mixed_and_need_their_people_like_those_of_o
     shares = {name: value for name, value in fields["randomizer"].items() if name != "kind"}
     fields["randomizer"] = {"kind": "joint", "parts": [shares]}
     joint = Protocol.from_json(json.dumps(fields))
-    sent = joint.client().randomize_many(np.full((N, 2), 0.3))
+    sent = joint.crowd().randomize_many(np.full((N, 2), 0.3))
     shuffler = joint.shuffler()
     shuffler.take(sent)
     assert not {message[28:] for message in sent} & {message[28:] for message in shuffler.mixed()}

@@ -31,6 +31,7 @@ from muhat.mechanisms.learning.clipping_stage import (
     rounded,
 )
 from muhat.mechanisms.learning.learning import Learnt
+from muhat.mechanisms.learning.names import AS_PRINTED
 from muhat.mechanisms.learning.radius_grids import RadiusGrid, SquaredLengths, geometric_radii
 from muhat.mechanisms.learning.sharing import Sharing, least_number
 from muhat.mechanisms.learning.steps import SourceReader, Steps
@@ -55,7 +56,7 @@ class Clipped(Plain, keys=("sharing", "stage")):
     @property
     def summary(self) -> str:
         """What it does, in a few words."""
-        return "a radius around 0 is learnt privately" + (", as printed" if self.faithful else "")
+        return "a radius around 0 is learnt privately" + (AS_PRINTED if self.faithful else "")
 
     @property
     def _step(self) -> float:

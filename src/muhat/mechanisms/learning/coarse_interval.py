@@ -10,13 +10,13 @@ random offset the middle of the bin found has a law that is symmetric about the 
 symmetric law of the records; without it (Karwa and Vadhan's histogram) it has not.
 
 Kamath, Mouzakis, Regehr, Singhal, Steinke and Ullman (2024), Algorithm 1, with whole numbers and
-the threshold that they allow. Proof: docs/proofs/symmetric.md.
+the threshold that they allow; `faithful` keeps the paper's. Proof: docs/proofs/symmetric.md.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from muhat import _check
 from muhat._arrays import Integers
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.data.bin_counts import BinCounts, BinGrid
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE, discrete_laplace, uniform_below
@@ -36,16 +36,26 @@ _SLACK = Decimal("1e-60")
 
 @dataclass(frozen=True)
 class CoarseInterval(
-    Plain, keys=("epsilon", "delta", "contributions", "grid", "offset", "threshold")
+    Plain,
+    keys=(
+        "epsilon",
+        "delta",
+        "contributions",
+        "grid",
+        "offset",
+        "threshold",
+        Key("faithful", optional=True),
+    ),
 ):
     """A private search for the fullest bin, (ε, δ)-differentially private under substitution.
 
     `width` is that of a bin, `contributions` the most records that a person has among those
-    searched. A person with j < contributions of them loses (j·ε/contributions, δ) only.
+    searched. A person with j < contributions of them loses (j·ε/contributions, δ) only. With
+    `faithful` the threshold is the paper's, for one record a person.
 
-    >>> search = CoarseInterval(Fraction(1), Fraction(1, 10**6), 10.0)
-    >>> search.threshold
-    27
+    >>> promise = Fraction(1), Fraction(1, 10**6)
+    >>> [CoarseInterval(*promise, 10.0, faithful=kept).threshold for kept in (False, True)]
+    [27, 29]
     """
 
     epsilon: Fraction
@@ -53,9 +63,12 @@ class CoarseInterval(
     width: float
     offset: bool = True
     contributions: int = 1
+    faithful: bool = False
 
     def __post_init__(self) -> None:
         _check.count("contributions", self.contributions)
+        if self.faithful and self.contributions != 1:
+            raise InvalidInput("must be 1 where faithful is given", parameter="contributions")
         if not self.epsilon > 0 or not 0 < self.delta < 1:
             raise InvalidInput(
                 "must be above 0, and delta strictly between 0 and 1", parameter="epsilon"
@@ -79,9 +92,10 @@ class CoarseInterval(
         """t: a noisy count passes if it is above t.
 
         The least whole number for which the records of one person, alone in their bins, pass with
-        probability at most δ, rounded up beyond doubt.
+        probability at most δ, rounded up beyond doubt; or the paper's, which is never below it.
         """
-        return least_threshold(self.epsilon, self.delta, self.contributions)
+        least = least_threshold(self.epsilon, self.delta, self.contributions)
+        return max(least, printed_threshold(self.epsilon, self.delta)) if self.faithful else least
 
     def draw_shift(self) -> int:
         """A public random number: how many steps the bins are moved, uniform over a bin."""
@@ -127,6 +141,18 @@ def least_threshold(epsilon: Fraction, delta: Fraction, contributions: int = 1) 
     exact = context.divide(context.subtract(ways, rare), rate)
     upper = context.add(exact, context.multiply(context.add(abs(exact), Decimal(1)), _SLACK))
     return max(k, int(upper.to_integral_value(ROUND_CEILING)))
+
+
+def printed_threshold(epsilon: Fraction, delta: Fraction) -> int:
+    """⌊2 + 2·ln(1/δ)/ε⌋: what a whole number exceeds exactly if it exceeds the paper's threshold.
+
+    >>> printed_threshold(Fraction(1), Fraction(1, 10**6))
+    29
+    """
+    context = Context(prec=_DIGITS)
+    rare = context.ln(_decimal(1 / delta, context))
+    exact = context.divide(rare, _decimal(epsilon / 2, context))
+    return 2 + int(exact.to_integral_value(ROUND_FLOOR))
 
 
 def _decimal(number: Fraction, context: Context) -> Decimal:

@@ -7,7 +7,8 @@ privately from the same records first (`location`). What clipping takes from a r
 still at most (|x − μ| − c)₊, whatever interval came out, unless the search failed.
 
 Kamath, Mouzakis, Regehr, Singhal, Steinke and Ullman (2024), Proposition 3.5, with a tighter pad;
-the learnt interval and the normal twin are ours. Proof: docs/proofs/tails.md.
+the learnt interval and the normal twin are ours. `faithful` keeps the paper's pad and its Laplace
+noise. Proof: docs/proofs/tails.md.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from muhat._arrays import Floats
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.domains import Box
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import Location
 from muhat.mechanisms.learning.moment_error import Moment, MomentError
-from muhat.mechanisms.learning.names import CLIPPED
+from muhat.mechanisms.learning.names import AS_PRINTED, CLIPPED
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, learnt_squares, wide_square
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step
-from muhat.mechanisms.learning.tails import bias_bound, sampling_variance
+from muhat.mechanisms.learning.tails import bias_bound, pad, sampling_variance
 from muhat.mechanisms.sums.body import Body
+from muhat.mechanisms.sums.laplace import LAPLACE
 from muhat.mechanisms.sums.mechanisms import competing
 from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.protection import Protection
@@ -46,7 +48,16 @@ _SAFE = 1 + 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "location")):
+class PaddedMean(
+    Plain,
+    keys=(
+        "sharing",
+        "half_widths",
+        "location_share",
+        "location",
+        Key("faithful", optional=True),
+    ),
+):
     """Clip to an interval around the mean and a pad, then add noise.
 
     `pads`, of shape (d,). `biases`, of shape (d,), bound |E value − μ| in every column, if the
@@ -60,6 +71,7 @@ class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "locat
     biases: Floats
     location: Location | None
     location_share: Fraction
+    faithful: bool = False
 
     @property
     def name(self) -> str:
@@ -69,13 +81,26 @@ class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "locat
     @property
     def label(self) -> str:
         """The name, and whether an interval is learnt."""
+        if self.faithful:
+            return self.name + AS_PRINTED
         return self.name if self.location is None else f"{self.name}, learnt interval"
+
+    @property
+    def printed(self) -> tuple[str, str] | None:
+        """What it is in the paper, and what ours has instead, if that was kept."""
+        if not self.faithful:
+            return None
+        bias, scale = float(self.biases[0]), float(self.moment.scales[0])
+        enough = pad(bias, self.moment.order, scale)
+        pads = f"a pad of {enough:.3g} in place of {self.pads[0]:.3g} is enough for a bias"
+        return "Proposition 3.5", f"{pads} of {bias:.3g}"
 
     @property
     def summary(self) -> str:
         """What it does, in a few words."""
         if self.location is None:
-            return "records are clipped to ±magnitude and a pad"
+            what = "records are clipped to ±magnitude and a pad"
+            return what + (AS_PRINTED if self.faithful else "")
         return "an interval that holds the mean is learnt privately; records are clipped near it"
 
     @property
@@ -93,9 +118,10 @@ class PaddedMean(Plain, keys=("sharing", "half_widths", "location_share", "locat
         sharing = self.sharing
         protection = sharing.protect(1 - self.location_share)
         body = Body.of(interval, 2.0, sharing.weights, protection.neighbors)
+        every = competing(sharing.kind, interval, protection.promise)
         recipes = [
             each.make(body, 2.0, sharing.weights, protection)
-            for each in competing(sharing.kind, interval, protection.promise)
+            for each in ([LAPLACE] if self.faithful else every)
         ]
         return min(recipes, key=lambda recipe: _error(self._spread(recipe), sharing.weights))
 

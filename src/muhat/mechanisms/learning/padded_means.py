@@ -22,7 +22,7 @@ from muhat.mechanisms.learning.moment_error import Moment
 from muhat.mechanisms.learning.padded import PaddedMean
 from muhat.mechanisms.learning.padded_error import PLACING, ROUNDING, astray_bias, learnt_squares
 from muhat.mechanisms.learning.sharing import Sharing
-from muhat.mechanisms.learning.tails import pad
+from muhat.mechanisms.learning.tails import pad, paper_pad
 
 LOCATION_SHARES = tuple(Fraction(part, 100) for part in (1, 2, 3, 5, 8, 12, 18, 25, 35, 50, 65))
 """What the search for the interval may take of the promise."""
@@ -59,6 +59,19 @@ class PaddedMeans:
         if pads is None:
             return None
         return PaddedMean(self.sharing, self.moment, pads, biases, None, Fraction(0))
+
+    def printed(self, biases: Floats) -> PaddedMean | None:
+        """On the whole of ±magnitude with the pad of Proposition 3.5; None if that is too wide.
+
+        Its bias is at most C ≤ ¼ of what was asked for, λ ≥ 2, so rounding has room in the rest.
+        """
+        order, size = self.moment.order, self.sharing.magnitude
+        columns = zip(biases.tolist(), self.moment.scales.tolist(), strict=True)
+        pads = np.array([paper_pad(bias, order, scale) for bias, scale in columns])
+        rounding = ROUNDING * (size + pads) + PLACING * size
+        if (rounding > biases / 2).any():
+            return None
+        return PaddedMean(self.sharing, self.moment, pads, biases, None, Fraction(0), faithful=True)
 
     def located(self, biases: Floats) -> PaddedMean | None:
         """On an interval that is learnt first; None if there are too few records for that."""

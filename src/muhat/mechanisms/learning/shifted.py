@@ -40,6 +40,7 @@ from muhat.mechanisms.learning.clipping_stage import (
     rounded,
 )
 from muhat.mechanisms.learning.learning import Learnt
+from muhat.mechanisms.learning.names import AS_PRINTED
 from muhat.mechanisms.learning.radius_grids import Radii, SquaredLengths, geometric_radii
 from muhat.mechanisms.learning.sharing import Sharing, least_number
 from muhat.mechanisms.learning.steps import SourceReader, Step, Steps
@@ -83,7 +84,7 @@ class ShiftedClipped(
     @property
     def summary(self) -> str:
         """What it does, in a few words."""
-        printed = ", as printed" if self.faithful else ""
+        printed = AS_PRINTED if self.faithful else ""
         return f"a centre and a radius are learnt privately, after a random rotation{printed}"
 
     @property

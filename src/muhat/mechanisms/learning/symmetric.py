@@ -74,6 +74,7 @@ class SymmetricMeans:
         offset: bool = True,
         first: int | None = None,
         contributions: int = 1,
+        faithful: bool = False,
     ) -> SymmetricMeans:
         """A column for each of the moments, with its share of ε and of δ: exact, 1 in all at most.
 
@@ -97,6 +98,7 @@ class SymmetricMeans:
                 first=head,
                 contributions=contributions,
                 share=shares[index],
+                faithful=faithful,
             )
 
         every = range(len(moments))

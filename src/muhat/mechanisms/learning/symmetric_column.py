@@ -48,7 +48,8 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
     The `first` of n rows find the interval. `moments` is what is assumed of the law of the records;
     usefulness rests on it, the promise does not. Records are clipped to `clip` on both sides of the
     middle of a bin of `width`. Without `offset` the bins are not moved (Karwa and Vadhan), and the
-    mean is biased. `contributions` is the most rows that a person has.
+    mean is biased. `contributions` is the most rows that a person has. `faithful` keeps the paper's
+    threshold.
     """
 
     n: int
@@ -60,6 +61,7 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
     clip: float
     offset: bool = True
     contributions: int = 1
+    faithful: bool = False
 
     def __post_init__(self) -> None:
         _check.count("n", self.n, least=2)
@@ -81,6 +83,7 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
         reach: tuple[float, float] | None = None,
         contributions: int = 1,
         share: tuple[Fraction, Fraction] = (Fraction(1), Fraction(1)),
+        faithful: bool = False,
     ) -> SymmetricMean:
         """The mechanism for n rows whose law has E|X − μ|^λ ≤ ψ^λ, moment = (λ, ψ).
 
@@ -103,7 +106,7 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
             part * amount for part, amount in zip(share, promise.amounts, strict=True)
         )
         width, clip = (WIDTH * moments.scale, None) if reach is None else reach
-        search = CoarseInterval(epsilon, delta, width, offset, contributions)
+        search = CoarseInterval(epsilon, delta, width, offset, contributions, faithful)
         n = _check.count("n", n, least=2)
 
         def split_at(head: int) -> SymmetricMean:
@@ -118,6 +121,7 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
                 clip=far if clip is None else clip,
                 offset=offset,
                 contributions=contributions,
+                faithful=faithful,
             )
 
         if first is not None:
@@ -139,7 +143,8 @@ class SymmetricMean(Plain, keys=("mechanism", "n", "first", "search", Key("mean"
     @cached_property
     def search(self) -> CoarseInterval:
         """What finds the interval."""
-        return CoarseInterval(self.epsilon, self.delta, self.width, self.offset, self.contributions)
+        promise = (self.epsilon, self.delta)
+        return CoarseInterval(*promise, self.width, self.offset, self.contributions, self.faithful)
 
     @cached_property
     def recipe(self) -> Recipe:

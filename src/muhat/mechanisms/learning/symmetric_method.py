@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from muhat.domains import Box
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.location import rarity
 from muhat.mechanisms.learning.moment_error import Moment, MomentError
+from muhat.mechanisms.learning.names import AS_PRINTED
 from muhat.mechanisms.learning.padded_error import ROUNDING
 from muhat.mechanisms.learning.sharing import short_fraction
 from muhat.mechanisms.learning.steps import Step
@@ -58,6 +59,7 @@ class SymmetricMethod(Plain, keys=(Key("columns", "means.columns"),)):
         *,
         offset: bool,
         contributions: int,
+        faithful: bool = False,
     ) -> SymmetricMethod:
         """The split of ε with the least error.
 
@@ -73,6 +75,7 @@ class SymmetricMethod(Plain, keys=(Key("columns", "means.columns"),)):
                 _shares(weights * scales, even),
                 offset=offset,
                 contributions=contributions,
+                faithful=faithful,
             )
             return cls(means, promise, weights)
 
@@ -96,6 +99,7 @@ class SymmetricMethod(Plain, keys=(Key("columns", "means.columns"),)):
                 first=column.first,
                 contributions=column.contributions,
                 share=(column.epsilon / whole_epsilon, column.delta / whole_delta),
+                faithful=column.faithful,
             )
             for column in self.means.columns
         )
@@ -109,13 +113,26 @@ class SymmetricMethod(Plain, keys=(Key("columns", "means.columns"),)):
     @property
     def label(self) -> str:
         """The name among alternatives."""
-        return self.name
+        return self.name + (AS_PRINTED if self.printed else "")
+
+    @property
+    def printed(self) -> tuple[str, str] | None:
+        """What it is in the paper, and what ours has instead, if that was kept."""
+        search = self.means.columns[0].search
+        if not search.faithful:
+            return None
+        least = replace(search, faithful=False).threshold
+        passes = f"a bin passes above {least} noisy records in place of {search.threshold}"
+        return "Algorithm 1", passes
 
     @property
     def summary(self) -> str:
         """What it does, in a few words."""
-        first = self.means.columns[0].first
-        return f"the first {first} rows tell where the others are clipped; no value if they do not"
+        first, printed = self.means.columns[0].first, AS_PRINTED if self.printed else ""
+        return (
+            f"the first {first} rows tell where the others are clipped; no value if they do not"
+            f"{printed}"
+        )
 
     @cached_property
     def biases(self) -> Floats:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat import _check
-from muhat._plain import Plain
+from muhat._plain import Key, Plain
 from muhat.errors import InvalidInput
 from muhat.noise.discrete import discrete_laplace
 from muhat.noise.enclosures import falling_exponential
@@ -38,8 +38,12 @@ Records = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class UnknownNumber(Plain, keys=("epsilon", "delta", "n0", "margin")):
+class UnknownNumber(
+    Plain, keys=("epsilon", "delta", "n0", "margin", Key("faithful", optional=True))
+):
     """The number N and the N records, for the promise (ε, δ) of N alone.
+
+    `faithful` keeps the paper's margin, ⌈ln(2/δ)/ε⌉: the least for which 2e^{−εv} ≤ δ.
 
     >>> wrapper = UnknownNumber(Fraction(1, 2), Fraction(1, 10**6), n0=100)
     >>> wrapper.margin, wrapper.enough
@@ -53,6 +57,7 @@ class UnknownNumber(Plain, keys=("epsilon", "delta", "n0", "margin")):
     epsilon: Fraction
     delta: Fraction
     n0: int = 1
+    faithful: bool = False
 
     def __post_init__(self) -> None:
         if not self.epsilon >= Fraction(1, 1 << 40):
@@ -63,7 +68,7 @@ class UnknownNumber(Plain, keys=("epsilon", "delta", "n0", "margin")):
 
     @cached_property
     def margin(self) -> int:
-        """v, the least whole number for which N is (ε, δ)-private; certified."""
+        """v, the least whole number whose `leak` is at most δ; certified."""
         below, margin = 0, 1
         while self.leak(margin) > self.delta:
             below, margin = margin, 2 * margin
@@ -75,11 +80,13 @@ class UnknownNumber(Plain, keys=("epsilon", "delta", "n0", "margin")):
     def leak(self, margin: int) -> Fraction:
         """An upper bound, as good as equal, on the δ of N if Z is cut to ±margin ≥ 1.
 
-        With q = e^{−ε}: q^v·max(1, 2 − (1 − q)/q²)/(1 + q).
+        With q = e^{−ε}: q^v·max(1, 2 − (1 − q)/q²)/(1 + q). The paper's bound is more, 2q^v.
         """
         precision = 128 + 2 * (self.delta.denominator // self.delta.numerator).bit_length()
         least, most = falling_exponential(self.epsilon, precision)
         cut = falling_exponential(self.epsilon * margin, precision)[1]
+        if self.faithful:
+            return 2 * cut
         ends = max(2 - (1 - most) / most**2, Fraction(1))
         return cut * ends / (1 + least)
 

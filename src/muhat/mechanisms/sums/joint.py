@@ -14,6 +14,8 @@ Proof: docs/proofs/joint.md.
 
 from __future__ import annotations
 
+import numpy as np
+
 from muhat.domains import Domain
 from muhat.domains.norms import p_norm
 from muhat.domains.vectors import Vector
@@ -67,6 +69,18 @@ def farthest_from(domain: Domain, center: Vector, weights: Vector) -> float:
     if corners is not None:
         return float(p_norm((corners - center) * weights, 2).max())
     return domain.farthest(weights) + norm(weights * (domain.center - center), 2)
+
+
+def farthest_point(domain: Domain, center: Vector, weights: Vector) -> Vector:
+    """A point of K far from c by ‖diag(weights)·(x − c)‖₂: of all corners, or of a few ends."""
+    corners = domain.vertices()
+    if corners is None:
+        heavy = np.zeros(domain.dim)
+        heavy[np.argmax(weights * domain.half_widths)] = 1.0
+        ways = (weights, -weights, heavy, -heavy)
+        corners = np.array([domain.extreme_point(way) for way in ways])
+    far = p_norm((corners - center) * weights, 2)
+    return np.asarray(corners[np.argmax(far)])
 
 
 def count_only(protection: Protection, kind: NoiseKind) -> Recipe:

@@ -27,11 +27,14 @@ SQUARES_SHARE = 0.05
 """Of ε, or of the squared budget of normal noise, what squares take where they are not free."""
 
 
+RECIPE_KEYS = (
+    *(Key("mechanism", "name"), "law"),
+    *(Key("lattice", "query.lattice"), "query", "protection"),
+)
+
+
 @dataclass(frozen=True, eq=False)
-class Recipe(
-    Plain,
-    keys=(Key("mechanism", "name"), "law", Key("lattice", "query.lattice"), "query", "protection"),
-):
+class Recipe(Plain, keys=RECIPE_KEYS):
     """Exact sums in, noisy sums out.
 
     `transform` maps the lattice's r coordinates to the domain's d, where they differ: a matrix of

@@ -31,27 +31,24 @@ from muhat._arrays import Floats
 from muhat._integers import power_of_two
 from muhat._plain import Key, Plain
 from muhat.domains.box_lattice import BoxLattice
-from muhat.errors import InvalidInput
+from muhat.mechanisms.sums.smooth_printed import PrintedSmoothMean
+from muhat.mechanisms.sums.student_mean import (
+    MOST_EPSILON,
+    PRECISION,
+    Number,
+    StudentMean,
+    ends_of,
+    exponent_of,
+    grid_of,
+)
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.student import RealStudent
 
-Number = float | Fraction
-
-GRID_BITS = 60
-"""The grid is at most 2^-60 of the interval: far below what rounding a record may do."""
-
-LEAST_EPSILON = Fraction(1, 1 << 40)
-MOST_EPSILON = Fraction(64)
-"""Beyond it a promise is kept by the noise of 64: 10^-7 of the interval at n = 1."""
-
-_PRECISION = 512
-_SAFE = 1 + 1e-12
 _HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
-class SmoothMean(Plain):
+class SmoothMean(StudentMean):
     """The mean of numbers in `interval`, ε-private where neighbours add or remove a record.
 
     `scale`, `shift`, `turn`, `rate` and `start` are k, m, v, β and B; `of` chooses them, and
@@ -79,17 +76,11 @@ class SmoothMean(Plain):
         cls, interval: tuple[Number, Number], epsilon: Fraction, *, n_min: int | None = None
     ) -> SmoothMean:
         """The constants for a promise ε, in rationals."""
-        lower, upper = (Fraction(end) for end in interval)
-        if not lower < upper:
-            raise InvalidInput("an interval must have its lower end below its upper end.")
-        if not epsilon >= LEAST_EPSILON:
-            raise InvalidInput(
-                "must be at least 2^-40 for each value released", parameter="epsilon"
-            )
+        lower, upper = ends_of(interval, epsilon)
         strength = min(epsilon, MOST_EPSILON)
-        hidden = falling_exponential(strength / 2, _PRECISION)[1]
+        hidden = falling_exponential(strength / 2, PRECISION)[1]
         slope, unit = _slope_and_unit(hidden)
-        scale = _short(Fraction(math.isqrt(math.ceil(unit * 4**_PRECISION)) + 1, 1 << _PRECISION))
+        scale = _short(Fraction(math.isqrt(math.ceil(unit * 4**PRECISION)) + 1, 1 << PRECISION))
         shift = _short(Fraction(3, 4) * slope) - _HALF
         turn = max(2, math.ceil(shift + Fraction(24, 5) * slope))
         while not _tail_holds(turn - shift, shift + _HALF, slope, unit):
@@ -97,9 +88,9 @@ class SmoothMean(Plain):
         reach = turn - shift
         rate = _short(min(Fraction(3, 10) * strength, Fraction(3) / reach))
         missing = max(_HALF - 1 / reach, Fraction(0))
-        square = missing**2 / (falling_exponential(3 * rate, _PRECISION)[0] * _room(strength, rate))
-        root = Fraction(math.isqrt(math.ceil(square * 4**_PRECISION)) + 1, 1 << _PRECISION)
-        grid = power_of_two(_exponent(upper - lower) - GRID_BITS)
+        square = missing**2 / (falling_exponential(3 * rate, PRECISION)[0] * _room(strength, rate))
+        root = Fraction(math.isqrt(math.ceil(square * 4**PRECISION)) + 1, 1 << PRECISION)
+        grid = grid_of(upper - lower)
         start = _short(root) if missing else Fraction(0)
         if shift >= 0:
             start = max(start, _short(_start_for_replacement(scale, reach, rate)))
@@ -114,7 +105,7 @@ class SmoothMean(Plain):
     def _keeps_promise(self) -> bool:
         """The inequalities of docs/proofs/smooth.md, in rationals rounded to the safe side."""
         strength = min(self.epsilon, MOST_EPSILON)
-        slope, unit = _slope_and_unit(falling_exponential(strength / 2, _PRECISION)[1])
+        slope, unit = _slope_and_unit(falling_exponential(strength / 2, PRECISION)[1])
         reach = self.turn - self.shift
         missing = max(_HALF - 1 / reach, Fraction(0)) if reach > 0 else _HALF
         room = _room(strength, self.rate)
@@ -128,7 +119,7 @@ class SmoothMean(Plain):
             and 0 < self.rate * reach <= 4
             and room > 0
             and self.start >= 0
-            and self.start**2 * falling_exponential(3 * self.rate, _PRECISION)[0] * room
+            and self.start**2 * falling_exponential(3 * self.rate, PRECISION)[0] * room
             >= missing**2
         )
 
@@ -142,28 +133,9 @@ class SmoothMean(Plain):
         return self.shift >= 0 and self.start >= needed
 
     @property
-    def width(self) -> Fraction:
-        """b − a."""
-        return self.interval[1] - self.interval[0]
-
-    def run(self, total: Fraction | int, n: int, source: Words = system_words) -> Fraction:
-        """The grid point nearest to f + s(n)·w, for the exact sum of n numbers in the interval.
-
-        How long it takes depends on the random bits, and on n only through the length of a few
-        integers.
-        """
-        exact = Fraction(total) / n if n else sum(self.interval, Fraction(0)) / 2
-        student = RealStudent.draw(source)
-        while True:
-            # One round of 64 bits decides all but one case in 2^40 or so, whatever n is.
-            student.refine()
-            least, most = self._deviation(n, student.bits)
-            low, high = student.bounds()
-            low *= least if low >= 0 else most
-            high *= most if high >= 0 else least
-            nearest = math.floor((exact + low) / self.grid + _HALF)
-            if nearest == math.floor((exact + high) / self.grid + _HALF):
-                return nearest * self.grid
+    def empty(self) -> Fraction:
+        """The middle of the interval."""
+        return sum(self.interval, Fraction(0)) / 2
 
     def _deviation(self, n: int, precision: int) -> tuple[Fraction, Fraction]:
         """Encloses s(n)."""
@@ -174,21 +146,13 @@ class SmoothMean(Plain):
             (lasting + self.start * most) * self.width,
         )
 
-    def standard_error_at(self, n: int) -> float:
-        """The standard error if there were n records, rounded up: a public function of n.
-
-        Never to be called with the number of records in the data.
-        """
-        n = _check.count("n", n, least=0)
-        return float(self._deviation(n, _PRECISION)[1] + self.grid / 2) * _SAFE
-
 
 @dataclass(frozen=True)
 class SmoothRecipe(Plain, keys=(Key("mechanism", "name"), "lattice", "means", "contributions")):
-    """A `SmoothMean` for every coordinate of a box's lattice, which share ε; None if constant."""
+    """A mean for every coordinate of a box's lattice, which share ε; None if constant."""
 
     lattice: BoxLattice
-    means: tuple[SmoothMean | None, ...]
+    means: tuple[SmoothMean | PrintedSmoothMean | None, ...]
     contributions: int = 1
     name: str = "smooth"
 
@@ -202,11 +166,14 @@ class SmoothRecipe(Plain, keys=(Key("mechanism", "name"), "lattice", "means", "c
         p: float = 2.0,
         weights: ArrayLike | None = None,
         n_min: int | None = None,
+        faithful: bool = False,
     ) -> SmoothRecipe:
         """Shares of ε ∝ (weight·width)^{p/(p+1)}, which minimise the ℓ_p norm of all errors.
 
-        A person with k records is protected as k neighbours in a row: each has ε/k.
+        A person with k records is protected as k neighbours in a row: each has ε/k. With
+        `faithful` the noise is that of Theorem E.6 as it is printed.
         """
+        made = PrintedSmoothMean if faithful else SmoothMean
         ends = [
             ((center + low) * step, (center + high) * step)
             for center, low, high, step in zip(
@@ -222,7 +189,7 @@ class SmoothRecipe(Plain, keys=(Key("mechanism", "name"), "lattice", "means", "c
         return cls(
             lattice,
             tuple(
-                SmoothMean.of(pair, part * each, n_min=n_min) if part else None
+                made.of(pair, part * each, n_min=n_min) if part else None
                 for pair, part in zip(ends, parts, strict=True)
             ),
             contributions,
@@ -267,7 +234,7 @@ def _start_for_replacement(scale: Fraction, reach: Fraction, rate: Fraction) -> 
     if reach > turn:
         ends.append((reach, turn))
     return max(
-        scale * (1 - line / reach) / (n * falling_exponential(rate * n, _PRECISION)[0])
+        scale * (1 - line / reach) / (n * falling_exponential(rate * n, PRECISION)[0])
         for n, line in ends
     )
 
@@ -290,8 +257,8 @@ def _room(epsilon: Fraction, rate: Fraction) -> Fraction:
     """A lower bound on 2·(cosh((ε − β)/2) − cosh β), positive only if β < ε/3."""
     if not 0 <= 3 * rate < epsilon:
         return Fraction(0)
-    high = falling_exponential((epsilon - rate) / 2, _PRECISION)[1]
-    least = falling_exponential(rate, _PRECISION)[0]
+    high = falling_exponential((epsilon - rate) / 2, PRECISION)[1]
+    least = falling_exponential(rate, PRECISION)[0]
     # x + 1/x falls on (0, 1), so each sum of exponentials is bounded at one end.
     return (high + 1 / high) - (least + 1 / least)
 
@@ -300,10 +267,5 @@ def _short(value: Fraction) -> Fraction:
     """A number of 64 significant bits, not below the value ≥ 0."""
     if not value:
         return value
-    step = power_of_two(_exponent(value) - WORD_BITS)
+    step = power_of_two(exponent_of(value) - WORD_BITS)
     return math.ceil(value / step) * step
-
-
-def _exponent(value: Fraction) -> int:
-    """An e with 2^(e−1) < value < 2^(e+1)."""
-    return value.numerator.bit_length() - value.denominator.bit_length()

@@ -43,7 +43,7 @@ class CountEstimator(Estimator):
         """What every result says, of so many people."""
         turnout = f"{people} of {protocol.users} planned users have answered; {self.about}"
         late = () if people == protocol.users else (turnout,)
-        assumed = (*self.model.assumed, self.rounded, self.followed, *assumptions, *late)
+        assumed = (*self.model.assumed(protocol), self.rounded, self.followed, *assumptions, *late)
         return {
             "columns": (self.column,),
             "mechanism": f"{self.model.name}-{kind}",

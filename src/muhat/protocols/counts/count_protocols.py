@@ -78,12 +78,14 @@ def shuffle_quantile(
     relative: float | None = None,
     column: str = "0",
     minimum: int | None = None,
+    honest: int | None = None,
 ) -> Protocol:
     """Quantiles of a number in the shuffle model, in a few rounds that look closer and closer.
 
     As `local_quantile`, but more quantiles cost little, the grid has at most 2^20 steps unless
     one is stated (a coarser one saves rounds), `privacy` is ApproxDP and about the mixed messages,
-    and `minimum` people must take part honestly, nine in ten unless stated.
+    and its noise counts on `honest` people among the `minimum` who must answer: all of them unless
+    stated, and they nine in ten.
 
     >>> import muhat as mh
     >>> promise = mh.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -94,7 +96,9 @@ def shuffle_quantile(
     n = _people(n, privacy)
     grid = _grid(lower, upper, resolution, relative)
     warn_of_large_delta(privacy, n)
-    return ShuffleQuantile(checked_quantiles(q), grid, privacy, n, str(column)).first(minimum)
+    return ShuffleQuantile(checked_quantiles(q), grid, privacy, n, str(column)).first(
+        minimum, honest
+    )
 
 
 def local_ranges(
@@ -139,11 +143,13 @@ def shuffle_ranges(
     privacy: Privacy,
     column: str = "0",
     minimum: int | None = None,
+    honest: int | None = None,
 ) -> Protocol:
     """Counts of cells and ranges of a number in the shuffle model, in one round.
 
     As `local_ranges`, but what a device sends grows with the cells, `privacy` is ApproxDP and about
-    the mixed messages, and `minimum` people must take part honestly, nine in ten unless stated.
+    the mixed messages, and its noise counts on `honest` people among the `minimum` who must answer:
+    all of them unless stated, and they nine in ten.
 
     >>> import muhat as mh
     >>> promise = mh.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -153,7 +159,7 @@ def shuffle_ranges(
     """
     n, grid = _people(n, privacy), EqualCells(lower, upper, cells)
     warn_of_large_delta(privacy, n)
-    return ShuffleRanges(grid, privacy, n, str(column)).first(minimum)
+    return ShuffleRanges(grid, privacy, n, str(column)).first(minimum, honest)
 
 
 def _people(n: int, promise: Privacy) -> int:

@@ -97,12 +97,13 @@ class ShuffleQuantile(QuantileEstimator):
         """Of the tree of cells."""
         return LEVELS + len(self.fractions).bit_length() - 1
 
-    def first(self, minimum: int | None) -> Protocol:
+    def first(self, minimum: int | None, honest: int | None = None) -> Protocol:
         """The first round: cuts at even distances, or all that there are."""
-        least = self.model.least_users(self.n, minimum)
+        turnout = self.model.turnout(self.n, minimum, honest)
         cuts, is_last = self._cuts([(0, self.grid.cells - 1)])
         share = Fraction(1) if is_last else ZOOM_SHARE
-        return Protocol(self, self._asks(cuts, share, least), self.n, least)
+        asks = self._asks(cuts, share, turnout.counted_on)
+        return Protocol(self, asks, self.n, turnout.minimum, honest=turnout.honest)
 
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """Cuts that are closer together, or the quantiles."""
@@ -123,7 +124,7 @@ class ShuffleQuantile(QuantileEstimator):
             "description": protocol.digest,
             "windows": [list(window) for window in windows],
         }
-        asks = self._asks(cuts, 1 - spent if enough else ZOOM_SHARE, protocol.minimum)
+        asks = self._asks(cuts, 1 - spent if enough else ZOOM_SHARE, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
 
     def _before(self, protocol: Protocol) -> list[Window]:

@@ -102,12 +102,18 @@ class ShuffleRanges(RangesEstimator):
     kind: ClassVar[str] = "shuffle-ranges"
     model: ClassVar[Model] = SHUFFLE
 
-    def first(self, minimum: int | None) -> Protocol:
+    def first(self, minimum: int | None, honest: int | None = None) -> Protocol:
         """The only round: the blocks of the least error over all ranges for the promise."""
-        least = self.model.least_users(self.n, minimum)
+        turnout = self.model.turnout(self.n, minimum, honest)
         found = (best_sizes(self.grid.cells, count) for count in range(1, MOST_SIZES + 1))
         rounds = [
-            Protocol(self, self._asks(tree, least), self.n, least)
+            Protocol(
+                self,
+                self._asks(tree, turnout.counted_on),
+                self.n,
+                turnout.minimum,
+                honest=turnout.honest,
+            )
             for tree in found
             if tree is not None
         ]

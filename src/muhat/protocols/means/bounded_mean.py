@@ -97,7 +97,7 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
         return self.release(
             protocol,
             users,
-            (*self.model.assumed, CLIPPED, FOLLOWED, self.tails, own.describe()),
+            (*self.model.assumed(protocol), CLIPPED, FOLLOWED, self.tails, own.describe()),
             value=value,
             mechanism=f"{self.model.name}-{randomizer.kind}",
             domain=self.domain,
@@ -177,7 +177,10 @@ def pure_randomizers(
 
 
 def shuffle_protocol(
-    task: Task, minimum: int | None = None, most_bytes: int | None = None
+    task: Task,
+    minimum: int | None = None,
+    most_bytes: int | None = None,
+    honest: int | None = None,
 ) -> Protocol:
     """The protocol of the least error of those whose devices send at most so many bytes.
 
@@ -185,12 +188,16 @@ def shuffle_protocol(
     short.
     """
     estimator = ShuffleMean.of(task)
-    least = SHUFFLE.least_users(estimator.n, minimum)
+    turnout = SHUFFLE.turnout(estimator.n, minimum, honest)
     routes, refusals = [], []
     for route in (_fragments, _single_messages):
         try:
-            for randomizer in route(estimator, least):
-                routes.append(Protocol(estimator, randomizer, estimator.n, least))
+            for randomizer in route(estimator, turnout.counted_on):
+                routes.append(
+                    Protocol(
+                        estimator, randomizer, estimator.n, turnout.minimum, honest=turnout.honest
+                    )
+                )
         except InvalidInput as refusal:
             refusals.append(refusal)
     if not routes:
@@ -207,13 +214,13 @@ def shuffle_protocol(
     return min(cheap, key=lambda each: mean_randomizer(each.randomizer).expected_error(n, weights))
 
 
-def _fragments(estimator: ShuffleMean, least: int) -> Iterator[MeanRandomizer]:
+def _fragments(estimator: ShuffleMean, honest: int) -> Iterator[MeanRandomizer]:
     encoding = DomainEncoding(estimator.domain, p=estimator.p, weights=estimator.weights)
     allowance = Allowance(approximate(estimator.privacy))
-    yield FragmentRandomizer.of(encoding, allowance, honest=least, users=estimator.n)
+    yield FragmentRandomizer.of(encoding, allowance, honest=honest, users=estimator.n)
 
 
-def _single_messages(estimator: ShuffleMean, least: int) -> Iterator[MeanRandomizer]:
+def _single_messages(estimator: ShuffleMean, honest: int) -> Iterator[MeanRandomizer]:
     """Local randomizers that are as loud as the crowd allows. docs/proofs/amplification.md."""
     promise, weights = approximate(estimator.privacy), estimator.weights
     for alone in pure_randomizers(estimator.domain, promise.epsilon, estimator.p, weights):
@@ -221,4 +228,4 @@ def _single_messages(estimator: ShuffleMean, least: int) -> Iterator[MeanRandomi
         def share(epsilon: float, alone: PureRandomizer = alone) -> Fraction:
             return alone.at(epsilon, weights).favoured
 
-        yield alone.at(local_epsilon(promise, least, share=share) * SPARED, weights)
+        yield alone.at(local_epsilon(promise, honest, share=share) * SPARED, weights)

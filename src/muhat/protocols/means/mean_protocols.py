@@ -58,7 +58,8 @@ def local_mean(
 
     >>> import muhat as mh
     >>> protocol = local_mean(domain=mh.Ball(1.0, dim=3), n=1000, privacy=mh.PureDP(epsilon=1.0))
-    >>> len(protocol.client().randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
+    >>> device = protocol.client(account=False)
+    >>> len(device.randomize([0.1, 0.2, 0.3])) == protocol.bytes_per_user
     True
     """
     if isinstance(domain, Reals):
@@ -91,6 +92,7 @@ def shuffle_mean(
     weights: ArrayLike | Mapping[str, float] | None = None,
     columns: Sequence[str] | None = None,
     minimum: int | None = None,
+    honest: int | None = None,
     most_bytes: int | None = None,
 ) -> Protocol:
     """The first round of a mean in the shuffle model: a shuffler mixes everybody's messages.
@@ -103,8 +105,10 @@ def shuffle_mean(
         p: the norm of the error that is made small.
         weights: what errors of the coordinates are multiplied by; as in `plan_mean`.
         columns: names of the coordinates, where the domain has none.
-        minimum: how many people must take part honestly; nine in ten unless stated. The noise is
-            what they add together, and with fewer answers nothing is mixed.
+        minimum: the turnout below which nothing is mixed; nine in ten unless stated.
+        honest: how many of those who answer must follow the protocol. The noise is what they add
+            together; all of the minimum unless stated, which allows for no false answer if no more
+            people answer.
         most_bytes: what a device may send at most; unless stated, as much as helps.
 
     >>> import muhat as mh
@@ -122,10 +126,16 @@ def shuffle_mean(
             )
         warn_of_large_delta(privacy, _check.count("n", n))
         return shuffle_chain(
-            domain, n=n, privacy=privacy, weights=weights, columns=columns, minimum=minimum
+            domain,
+            n=n,
+            privacy=privacy,
+            weights=weights,
+            columns=columns,
+            minimum=minimum,
+            honest=honest,
         )
     task = mean_task(domain, n, privacy, p, weights, columns)
-    return shuffle_protocol(task, minimum, most_bytes)
+    return shuffle_protocol(task, minimum, most_bytes, honest)
 
 
 def mean_task(

@@ -61,7 +61,14 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.randomizers.randomizer import Received
-from muhat.protocols.roles.model import NORMAL, SHUFFLE, Model, approximate, spent_before
+from muhat.protocols.roles.model import (
+    NORMAL,
+    SHUFFLE,
+    Model,
+    Turnout,
+    approximate,
+    spent_before,
+)
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
@@ -105,10 +112,11 @@ class ShuffleChain(UnboundedMean):
         promise = approximate(self.privacy)
         return ShuffleChainSchedule(self.magnitude, self.lengths, self.n, promise)
 
-    def first(self, minimum: int) -> Protocol:
+    def first(self, turnout: Turnout) -> Protocol:
         """The first round."""
         state = ChainState.first(self.schedule)
-        return Protocol(self, self._asks(state, Fraction(0), minimum), self.n, minimum)
+        asks = self._asks(state, Fraction(0), turnout.counted_on)
+        return Protocol(self, asks, self.n, turnout.minimum, honest=turnout.honest)
 
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
@@ -132,7 +140,7 @@ class ShuffleChain(UnboundedMean):
             "description": protocol.digest,
             "next": following.to_dict(),
         }
-        asks = self._asks(following, spent, protocol.minimum)
+        asks = self._asks(following, spent, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
 
     def _state(self, protocol: Protocol) -> ChainState:
@@ -182,7 +190,7 @@ class ShuffleChain(UnboundedMean):
         return self.release(
             protocol,
             users,
-            self._assumptions(),
+            self._assumptions(protocol),
             (_rounds(protocol),),
             value=value,
             mechanism=self.kind,
@@ -193,9 +201,9 @@ class ShuffleChain(UnboundedMean):
             unshrunk=unshrunk,
         )
 
-    def _assumptions(self) -> tuple[str, ...]:
+    def _assumptions(self, protocol: Protocol) -> tuple[str, ...]:
         return (
-            *self.model.assumed,
+            *self.model.assumed(protocol),
             "errors are about the records clipped to the last ball, which is learnt privately, a "
             "missing value counting as its centre",
             "what lies beyond an inner radius may count with a smaller weight in the value, if it "
@@ -214,6 +222,7 @@ def shuffle_chain(
     weights: ArrayLike | Mapping[str, float] | None = None,
     columns: Sequence[str] | None = None,
     minimum: int | None = None,
+    honest: int | None = None,
 ) -> Protocol:
     """The first round of a mean of records that nobody has bounded: see `shuffle_mean`.
 
@@ -226,7 +235,7 @@ def shuffle_chain(
     chain = ShuffleChain(domain, promise, n, scales, None if columns is None else tuple(columns))
     if not chain.schedule.is_enough:
         raise too_few(n, chain.schedule.least_n, domain.dim, promise)
-    return chain.first(SHUFFLE.least_users(n, minimum))
+    return chain.first(SHUFFLE.turnout(n, minimum, honest))
 
 
 def _normal(covariance: Floats) -> Spread:

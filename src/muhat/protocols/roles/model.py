@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from muhat import _check, bounds
 from muhat._words import APPROXIMATE
@@ -30,14 +30,25 @@ if TYPE_CHECKING:
 _SHARE = re.compile(r"[0-9]{1,40}(/[0-9]{1,40})?")
 
 
+class Turnout(NamedTuple):
+    """How many people must answer for a result, and how many of those the promise counts on."""
+
+    minimum: int
+    honest: int | None = None
+    """None where it is all of the minimum."""
+
+    @property
+    def counted_on(self) -> int:
+        """The people who follow the protocol, whose noise is enough."""
+        return self.minimum if self.honest is None else self.honest
+
+
 class Model(ABC):
     """What the local and the shuffle model differ in."""
 
     name: ClassVar[str]
     part_needed: ClassVar[float]
     """Of the planned users, so many are the least for a result unless another minimum is stated."""
-    assumed: ClassVar[tuple[str, ...]]
-    """What the promise rests on."""
     is_mixed: ClassVar[bool]
     """Whether a shuffler stands between devices and server, and everybody answers every round."""
 
@@ -47,14 +58,27 @@ class Model(ABC):
             return _check.count("minimum", minimum, most=users)
         return max(1, -int(-self.part_needed * users // 1))
 
+    def turnout(self, users: int, minimum: int | None, honest: int | None) -> Turnout:
+        """Both numbers as they were asked for; without a minimum the usual part, or all honest."""
+        if honest is not None:
+            honest = _check.count("honest", honest, most=users)
+        least = self.least_users(users, minimum)
+        if minimum is None and honest is not None:
+            least = max(least, honest)
+        return Turnout(least, honest)
+
     def check_answered(self, protocol: Protocol, answered: Iterable[Protocol]) -> None:
         """Refuse a round that tells more than the promise, after those a device has answered."""
         before = tuple(answered)
-        if any(each.estimator.to_dict() != protocol.estimator.to_dict() for each in before):
+        if any(each.task != protocol.task for each in before):
             raise InvalidInput("the rounds answered must be rounds of the same protocol.")
+        self.check_shares(protocol, [each.randomizer.share for each in before])
+
+    def check_shares(self, protocol: Protocol, before: Sequence[Fraction]) -> None:
+        """The same, where of the rounds answered their shares of the promise are known."""
         if before and not self.is_mixed:
             raise InvalidInput("in the local model a device answers one round and no other.")
-        taken = sum((each.randomizer.share for each in (*before, protocol)), Fraction(0))
+        taken = sum(before, protocol.randomizer.share)
         if taken > 1:
             raise InvalidInput(
                 f"the round's messages do not keep {protocol.privacy.describe()} after the rounds "
@@ -66,7 +90,8 @@ class Model(ABC):
         if not self.keeps(protocol):
             raise InvalidInput(
                 f"the round's messages do not keep {protocol.privacy.describe()} in the "
-                f"{self.name} model with {protocol.minimum} users, which the description promises."
+                f"{self.name} model with {protocol.counted_on} honest users, which the description "
+                "promises."
             )
 
     @abstractmethod
@@ -78,8 +103,12 @@ class Model(ABC):
         """The same promise, which must be of a kind that protocols of this model keep."""
 
     @abstractmethod
-    def trust(self, minimum: int) -> str:
-        """Whom a person trusts with what, if so many people take part at least."""
+    def trust(self, protocol: Protocol) -> str:
+        """Whom a person trusts with what."""
+
+    @abstractmethod
+    def assumed(self, protocol: Protocol) -> tuple[str, ...]:
+        """What the promise rests on."""
 
     @abstractmethod
     def lower_bounds(
@@ -91,7 +120,6 @@ class Model(ABC):
 class _Local(Model):
     name = "local"
     part_needed = 0.5
-    assumed = ("every device keeps the promise about its own record by itself; nobody is trusted",)
     is_mixed = False
 
     def keeps(self, protocol: Protocol) -> bool:
@@ -100,8 +128,11 @@ class _Local(Model):
     def promise(self, promise: Privacy) -> Privacy:
         return promise
 
-    def trust(self, minimum: int) -> str:
+    def trust(self, protocol: Protocol) -> str:
         return "nobody: every message is private as it stands"
+
+    def assumed(self, protocol: Protocol) -> tuple[str, ...]:
+        return ("every device keeps the promise about its own record by itself; nobody is trusted",)
 
     def lower_bounds(
         self, shape: Domain, *, n: int, privacy: Privacy, p: float
@@ -112,25 +143,27 @@ class _Local(Model):
 class _Shuffle(Model):
     name = "shuffle"
     part_needed = 0.9
-    assumed = (
-        "the shuffler mixes all messages, hands them on once and does not work with the server",
-        "at least as many people as the stated minimum follow the protocol and keep their "
-        "fragments to themselves",
-    )
     is_mixed = True
 
     def keeps(self, protocol: Protocol) -> bool:
         randomizer = protocol.randomizer
-        kept = randomizer.keeps_mixed(protocol.privacy, protocol.minimum)
+        kept = randomizer.keeps_mixed(protocol.privacy, protocol.counted_on)
         return kept and spent_before(protocol) + randomizer.share <= 1
 
     def promise(self, promise: Privacy) -> ApproxDP:
         return approximate(promise)
 
-    def trust(self, minimum: int) -> str:
+    def trust(self, protocol: Protocol) -> str:
         return (
             "that the shuffler mixes messages and does not work with the server, and that at least "
-            f"{minimum} users are honest"
+            f"{_honest(protocol)} are honest"
+        )
+
+    def assumed(self, protocol: Protocol) -> tuple[str, ...]:
+        return (
+            "the shuffler mixes all messages, hands them on once and does not work with the server",
+            f"at least {_honest(protocol)} follow the protocol and keep their messages to "
+            "themselves",
         )
 
     def lower_bounds(
@@ -138,6 +171,12 @@ class _Shuffle(Model):
     ) -> tuple[LowerBound, ...]:
         found = bounds.mean(shape, n=n, privacy=privacy, p=p)
         return tuple(bound for bound in found if not bound.is_of_noise)
+
+
+def _honest(protocol: Protocol) -> str:
+    """How many must be honest; all, if no more answer than must, is a warning to the reader."""
+    honest, least = protocol.counted_on, protocol.minimum
+    return f"{honest} users" + (" (all, if no more answer)" if honest == least else f" of {least}")
 
 
 LOCAL, SHUFFLE = _Local(), _Shuffle()

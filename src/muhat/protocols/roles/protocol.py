@@ -21,10 +21,13 @@ from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.protocols.randomizers.randomizer import Randomizer, Received
 from muhat.protocols.roles.client import Client
+from muhat.protocols.roles.crowd import Crowd
+from muhat.protocols.roles.device_account import AccountLike
 from muhat.protocols.roles.messages import HEADER_BYTES, LONGEST, label
-from muhat.protocols.roles.model import Model
+from muhat.protocols.roles.model import Model, Turnout
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
+from muhat.protocols.roles.survey import Survey
 from muhat.release.answer import Answer, read_json
 from muhat.release.release import Release
 
@@ -75,7 +78,9 @@ class Estimator(Plain, ABC, tag="kind"):
 class Protocol:
     """One round: `users` devices run `randomizer`, and at least `minimum` of them must answer.
 
-    `learnt` is what earlier rounds have published, one entry a round.
+    The promise of the shuffle model is stated for `honest` people among those who answer, all of
+    the minimum unless it says otherwise. `learnt` is what earlier rounds have published, one entry
+    a round; `survey` names the asking.
     """
 
     estimator: Estimator
@@ -84,6 +89,8 @@ class Protocol:
     minimum: int
     round: int = 1
     learnt: tuple[dict[str, Any], ...] = ()
+    survey: Survey | None = None
+    honest: int | None = None
 
     def __post_init__(self) -> None:
         for name, most in (("users", MOST_USERS), ("minimum", MOST_USERS), ("round", MOST_ROUNDS)):
@@ -94,6 +101,8 @@ class Protocol:
                 parameter="minimum",
                 value=str(self.minimum),
             )
+        if self.honest is not None:
+            self._check_honest(self.honest)
         if len(self.learnt) != self.round - 1:
             raise InvalidInput(
                 f"must have an entry for each of the {self.round - 1} rounds before",
@@ -106,6 +115,27 @@ class Protocol:
                 f"{self.bytes_per_user}."
             )
         self.estimator.model.check_promise(self)
+
+    def _check_honest(self, honest: int) -> None:
+        if not self.estimator.model.is_mixed:
+            raise InvalidInput(
+                "must be left out in the local model, whose promise counts on nobody",
+                parameter="honest",
+            )
+        honest = _check.count("honest", honest, most=MOST_USERS)
+        if honest > self.minimum:
+            raise InvalidInput(
+                f"must be at most the minimum of users, {self.minimum}: they are among those who "
+                "answer",
+                parameter="honest",
+                value=str(honest),
+            )
+        object.__setattr__(self, "honest", honest)
+
+    @property
+    def counted_on(self) -> int:
+        """How many people's honesty the promise rests on, in the shuffle model."""
+        return Turnout(self.minimum, self.honest).counted_on
 
     @property
     def model(self) -> str:
@@ -133,16 +163,36 @@ class Protocol:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @cached_property
+    def task(self) -> str:
+        """SHA-256 of what all rounds have in common: what a device answers and pays for once.
+
+        Whatever differs, another number of people too, is another task.
+        """
+        fields = self.to_dict()
+        common = {name: fields[name] for name in _TASK if name in fields}
+        return hashlib.sha256(_written(common).encode()).hexdigest()
+
+    @cached_property
     def label(self) -> bytes:
         """What every message of this round begins with."""
         return label(self.round, bytes.fromhex(self.digest))
 
-    def client(self, answered: Iterable[Protocol] = ()) -> Client:
+    def client(self, answered: Iterable[Protocol] = (), *, account: AccountLike = None) -> Client:
         """What runs on a person's device, which has answered these rounds before.
 
-        The promise holds whatever a server says if `answered` is right.
+        Rounds that are in the device's account need not be named; the promise holds whatever a
+        server says. `account` is an account or its file, None for the user's own, and False for
+        none: see `DeviceAccount`.
         """
-        return Client(self, answered)
+        return Client(self, answered, account)
+
+    def crowd(self, answered: Iterable[Protocol] = ()) -> Crowd:
+        """Many people's devices at once, without accounts: for simulations and gateways."""
+        return Crowd(self, answered)
+
+    def surveyed(self, name: str, *, version: int = 1, expires: str | None = None) -> Protocol:
+        """The same round as that of a survey: see `Survey`."""
+        return replace(self, survey=Survey(name, version, expires))
 
     def server(self, state: bytes | None = None) -> Server:
         """What collects the messages, from the beginning or from a saved state."""
@@ -153,13 +203,15 @@ class Protocol:
         return Shuffler(self)
 
     def following(self, randomizer: Randomizer, users: int, learnt: dict[str, Any]) -> Protocol:
-        """The next round, with what this one has told; the minimum stays the same part."""
+        """The next round, with what this one has told; the turnout stays the same part."""
         least = -(-self.minimum * users // self.users)
+        honest = None if self.honest is None else -(-self.honest * users // self.users)
         return replace(
             self,
             randomizer=randomizer,
             users=users,
             minimum=least,
+            honest=honest,
             round=self.round + 1,
             learnt=(*self.learnt, learnt),
         )
@@ -175,7 +227,7 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data."""
-        return {
+        said: dict[str, Any] = {
             "schema": SCHEMA,
             "model": self.model,
             "privacy": privacy.to_dict(self.privacy),
@@ -186,10 +238,16 @@ class Protocol:
             "randomizer": self.randomizer.to_dict(),
             "learnt": list(self.learnt),
         }
+        # What is not stated is not written: descriptions without it are what they have always been.
+        if self.survey is not None:
+            said["survey"] = self.survey.to_dict()
+        if self.honest is not None:
+            said["honest"] = self.honest
+        return said
 
     def to_json(self) -> str:
         """The description as everybody gets it, written in one way only."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = _written(self.to_dict())
         _require_short(text)
         return text
 
@@ -210,6 +268,8 @@ class Protocol:
             minimum=fields["minimum"],
             round=fields["round"],
             learnt=tuple(dict(entry) for entry in fields["learnt"]),
+            survey=Survey.from_dict(fields["survey"]) if "survey" in fields else None,
+            honest=fields.get("honest"),
         )
         said = (fields["model"], privacy.from_dict(fields["privacy"]))
         if said != (found.model, found.privacy):
@@ -226,14 +286,15 @@ class Protocol:
         count = self.messages_per_user
         messages = "one message" if count == 1 else f"{count} messages"
         rows = [
+            *([] if self.survey is None else [("survey", str(self.survey))]),
             ("estimates", self.estimator.describe()),
             ("promise", promise),
             *(("caution", sentence) for sentence in cautions(self.privacy, self.users)),
-            ("trust", self.estimator.model.trust(self.minimum)),
+            ("trust", self.estimator.model.trust(self)),
             ("users", f"{self.users}, and at least {self.minimum}"),
             ("each sends", f"{messages}, {self.bytes_per_user} bytes in all"),
             ("randomizer", self.randomizer.kind),
-            ("description", f"sha256 {self.digest[:16]}…"),
+            ("description", f"sha256 {self.digest[:16]}…, task {self.task[:16]}…"),
         ]
         width = max(len(name) for name, _ in rows)
         head = f"Round {self.round}, {self.model} model"
@@ -241,6 +302,13 @@ class Protocol:
 
     def __repr__(self) -> str:
         return self.describe()
+
+
+_TASK = ("schema", "model", "privacy", "estimator", "survey")
+
+
+def _written(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _require_short(text: str) -> None:

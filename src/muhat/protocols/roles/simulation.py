@@ -17,7 +17,7 @@ from muhat.data import open_source
 from muhat.data.engine import gathered
 from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
-from muhat.protocols.roles.client import Client
+from muhat.protocols.roles.crowd import Crowd
 from muhat.protocols.roles.protocol import Protocol
 from muhat.release.release import Release
 
@@ -62,11 +62,11 @@ def simulate(
 def _round(
     protocol: Protocol, people: Floats, group: Any, answered: list[Protocol]
 ) -> Protocol | Release:
-    client, server = protocol.client(answered), protocol.server()
+    crowd, server = protocol.crowd(answered), protocol.server()
     shuffler = protocol.shuffler() if protocol.estimator.model.is_mixed else None
     with Progress(len(group)) as progress:
         for part in _parts(len(group)):
-            (shuffler or server).take(client.randomize_many(people[group[part]]))
+            (shuffler or server).take(crowd.randomize_many(people[group[part]]))
             progress.advance(part.stop - part.start)
     if shuffler is not None:
         server.take(shuffler.mixed())
@@ -74,13 +74,13 @@ def _round(
 
 
 def messages_of(
-    client: Client, data: Any, columns: Sequence[str] | Sequence[int] | None = None
+    crowd: Crowd, data: Any, columns: Sequence[str] | Sequence[int] | None = None
 ) -> Iterator[bytes]:
     """The message of every record of a table, some thousand people at a time."""
-    people = _records(client.protocol, data, columns)
+    people = _records(crowd.protocol, data, columns)
     with Progress(len(people)) as progress:
         for part in _parts(len(people)):
-            yield from client.randomize_many(people[part])
+            yield from crowd.randomize_many(people[part])
             progress.advance(part.stop - part.start)
 
 

@@ -1,0 +1,236 @@
+"""Tallies as SQL: whole numbers of every record, made, clipped and added up where the records are.
+
+A value becomes t, the integer nearest to (x − c)/g, or nothing where that is far beyond the box or
+is no number; then q, which is t between two integers, one of these two, or the integer that stands
+for a missing value. Whatever the engine's floats, casts and nulls do, q is one of the integers that
+the box has: that is all that privacy rests on (docs/proofs/sql.md). That t is what the kernels make
+of the same value makes the sums equal, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from muhat._integers import round_half_even
+from muhat.data.sql_cells import block_of, code_of
+from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.tallies import (
+    BlockCell,
+    BoxSquare,
+    BoxStep,
+    CoderCell,
+    MomentSquare,
+    MomentStep,
+    RecordCell,
+    Summand,
+    Tallied,
+    Tally,
+    Whole,
+)
+from muhat.domains.box_kernel import BITS, SQUARE_UNIT, Coordinate
+from muhat.records.exact import COARSEST_EXACT
+
+_MAGIC = 1.5 * 2.0**52
+_NEAR = 1 << BITS + 1
+"""t is exact if it is at most so large; every box ends before."""
+
+_WIDE = 1 << 126
+_NARROW = 1 << 62
+
+
+@dataclass(frozen=True)
+class Query:
+    """Projections, each of all columns so far and some more; then sums by groups.
+
+    `cells` are how many values each of the groups' columns may have, from 0 on.
+    """
+
+    projections: tuple[str, ...]
+    groups: tuple[str, ...]
+    sums: tuple[str, ...]
+    cells: tuple[int, ...]
+
+    def tallied(self, rows: Iterable[Sequence[int | None]]) -> Tallied:
+        """What the rows of the answer say; ValueError if they cannot be that."""
+        found: Tallied = {}
+        for row in rows:
+            codes = tuple(int(code) for code in row[: len(self.cells)] if code is not None)
+            inside = len(codes) == len(self.cells) and all(
+                0 <= code < size for code, size in zip(codes, self.cells, strict=True)
+            )
+            if not inside or codes in found:
+                raise ValueError("an answer of another shape")
+            # The sum of no number at all is nothing.
+            found[codes] = tuple(int(number or 0) for number in row[len(codes) :])
+        return found
+
+
+def compiled(tally: Tally, columns: Sequence[SqlColumn], dialect: Dialect) -> Query:
+    """The query of a tally, or CannotPush."""
+    return _Compiler(columns, dialect).query(tally)
+
+
+class _Compiler:
+    """Names for expressions, each in a projection after those that it is made of."""
+
+    def __init__(self, columns: Sequence[SqlColumn], dialect: Dialect) -> None:
+        self._columns = columns
+        self._dialect = dialect
+        self._named: dict[str, str] = {}
+        self._levels: dict[str, int] = {}
+
+    def query(self, tally: Tally) -> Query:
+        """The query of a tally."""
+        groups = tuple(self._name(self._cell(cell)) for cell in tally.by)
+        sums = ("count(*)", *(self._sum(each) for each in tally.sums))
+        levels: list[list[str]] = [[] for _ in range(max(self._levels.values(), default=-1) + 1)]
+        for text, name in self._named.items():
+            levels[self._levels[name]].append(f"{text} AS {name}")
+        cells = tuple(cell.cells for cell in tally.by)
+        return Query(tuple(", ".join(level) for level in levels), groups, sums, cells)
+
+    def _name(self, text: str, *parts: str) -> str:
+        """A name for an expression that has these names in it."""
+        if text not in self._named:
+            name = self._named[text] = f"n{len(self._named)}"
+            self._levels[name] = max((self._levels[part] + 1 for part in parts), default=0)
+        return self._named[text]
+
+    def _cell(self, cell: RecordCell) -> str:
+        if isinstance(cell, CoderCell):
+            return code_of(self._columns[cell.column], cell.coder, self._dialect)
+        if isinstance(cell, BlockCell):
+            return block_of(cell, self._columns[cell.column], self._dialect)
+        # Only where other values have no cell are records left out.
+        kept = [
+            f"{self._cell(axis)} < {axis.coder.size}"
+            for axis in cell.axes
+            if axis.coder.absent == axis.coder.size
+        ]
+        return f"CASE WHEN {' AND '.join(kept)} THEN 1 ELSE 0 END" if kept else "1"
+
+    def _sum(self, summand: Summand) -> str:
+        there = [self._name(self._dialect.is_there(self._columns[c])) for c in summand.recorded]
+        counted = f" FILTER (WHERE {' AND '.join(there)})" if there else ""
+        if summand.number is None:
+            return f"count(*){counted}"
+        return f"sum({self._whole(summand.number)}){counted}"
+
+    def _whole(self, number: Whole) -> str:
+        """The name of a whole number."""
+        if isinstance(number, BoxStep):
+            return self._clipped(number)
+        if isinstance(number, BoxSquare):
+            return self._squared(self._clipped(number.step), number.step.coordinate)
+        if isinstance(number, MomentStep):
+            q = self._clipped(number.step)
+            return self._name(_rounded(q, 46, 21), q)
+        if isinstance(number, MomentSquare):
+            k, m = self._whole(number.step), number.reach
+            return self._name(self._dialect.quotient(f"({m * m} - {k} * {k})", m), k)
+        first, second = self._whole(number.first), self._whole(number.second)
+        return self._name(_rounded(f"{first} * {second}", 49, 24), first, second)
+
+    def _squared(self, q: str, place: Coordinate) -> str:
+        """s, by the kernel's own floats, and between two integers whatever they do."""
+        dialect = self._dialect
+        most = float(max(map(abs, (place.lower, place.upper, place.absent))))
+        bound = round_half_even(int(most * most), SQUARE_UNIT)
+        real = self._name(dialect.as_real(q), q)
+        magic, scale = dialect.real(_MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
+        square = self._name(
+            dialect.whole(
+                real, (-most, most), lambda x: f"({x} * {x} + {magic} - {magic}) * {scale}"
+            ),
+            real,
+        )
+        inside = f"{square} BETWEEN 0 AND {bound}"
+        return self._name(f"CASE WHEN {inside} THEN {square} ELSE {bound} END", square)
+
+    def _clipped(self, number: BoxStep) -> str:
+        """q: one of the integers from lower to upper, or `absent`."""
+        place, column = number.coordinate, self._columns[number.column]
+        if column.kind == "text":
+            raise CannotPush
+        if column.kind == "integer" and place.exponent > COARSEST_EXACT:
+            column = SqlColumn(self._dialect.as_real(column.value), "float")
+        value = self._name(column.value)
+        column = SqlColumn(value, column.kind, column.signed, column.scale)
+        if column.kind == "float":
+            nearest, center = self._nearest_to_float(value, place)
+        else:
+            nearest, center = self._nearest_to_integer(column, place)
+        t = self._name(nearest, value)
+        side = f"CASE WHEN {value} < {center} THEN {place.lower} ELSE {place.upper} END"
+        return self._name(
+            f"CASE WHEN {t} BETWEEN {place.lower} AND {place.upper} THEN {t} "
+            f"WHEN {t} < {place.lower} THEN {place.lower} "
+            f"WHEN {t} > {place.upper} THEN {place.upper} "
+            f"WHEN {self._dialect.is_there(column)} THEN {side} ELSE {place.absent} END",
+            t,
+        )
+
+    def _nearest_to_float(self, value: str, place: Coordinate) -> tuple[str, str]:
+        """t of a float, by the kernel's own addition, and the centre."""
+        if place.scale_exponent:
+            raise CannotPush
+        real = self._dialect.real
+        center, magic, scale = map(real, (place.scaled_center, place.magic, 1 / place.grid))
+
+        def scaled(x: str) -> str:
+            shifted = f"({x} - {center} + {magic}"
+            if place.shift is not None:
+                shifted = f"({x} + {real(place.shift)}"
+            return f"{shifted} - {magic}) * {scale}"
+
+        reach = math.ldexp(1.0, place.exponent + BITS + 4)
+        near = (place.scaled_center - reach, place.scaled_center + reach)
+        return self._dialect.whole(value, near, scaled), center
+
+    def _nearest_to_integer(self, column: SqlColumn, place: Coordinate) -> tuple[str, str]:
+        """t of a whole number U that stands for U/10^scale, and the centre in the same units.
+
+        t is the integer nearest to (U·factor − center·unit)/unit, found in whole numbers alone.
+        """
+        dialect, value = self._dialect, column.value
+        unit = 10**column.scale << max(place.exponent, 0)
+        factor = 1 << max(-place.exponent, 0)
+        if max((abs(place.center) + 2 * _NEAR) * unit, factor) >= _WIDE:
+            raise CannotPush
+        low = -((_NEAR - place.center) * unit // factor)
+        high = (place.center + _NEAR) * unit // factor
+        center = -(-place.center * unit // factor)
+        narrow = column.kind == "integer" and column.signed
+        if column.kind == "integer":
+            least, most = (-1 << 63, (1 << 63) - 1) if column.signed else (0, (1 << 64) - 1)
+            low, high, center = max(low, least), min(high, most), min(max(center, least), most)
+            narrow = narrow and max((abs(place.center) + _NEAR) * unit, factor) < _NARROW
+        if low > high:
+            return "CAST(NULL AS BIGINT)", str(center)
+        if narrow and unit == 1:
+            nearest = f"{value} * {factor} - {_signed(place.center)}"
+        else:
+            # From an even number of units below all others, so that nothing is negative.
+            start = place.center - 2 * _NEAR
+            wide = f"CAST({value} AS {dialect.wide_type}) * {dialect.wide(factor)}"
+            rest = f"({wide} - {dialect.wide(start * unit)})"
+            whole, left = dialect.quotient(rest, unit), dialect.remainder(rest, unit)
+            odd = dialect.remainder(whole, 2)
+            up = f"CASE WHEN 2 * {left} + {odd} > {dialect.wide(unit)} THEN 1 ELSE 0 END"
+            nearest = f"{whole} + {up} - {2 * _NEAR}"
+        inside = f"{value} BETWEEN {low} AND {high}"
+        return f"CASE WHEN {inside} THEN CAST({nearest} AS BIGINT) END", str(center)
+
+
+def _rounded(whole: str, bits: int, unit: int) -> str:
+    """An integer of fewer than `bits` bits in units of 2^unit, ties to even: no float at all."""
+    # Not negative once it is shifted, and as even as it was.
+    shifted = f"({whole} + {1 << bits})"
+    odd = f"(({shifted} >> {unit}) & 1)"
+    return f"((({shifted} + {(1 << unit - 1) - 1} + {odd}) >> {unit}) - {1 << bits - unit})"
+
+
+def _signed(number: int) -> str:
+    return f"({number})" if number < 0 else str(number)
