@@ -22,6 +22,7 @@ from muhat.mechanisms.sums.box_norm import box_norm
 from muhat.mechanisms.sums.ellipsoidal import ellipsoid_norm, gaussian, shifted_gaussian
 from muhat.mechanisms.sums.joint import count_only, joint
 from muhat.mechanisms.sums.laplace import laplace, plain_laplace
+from muhat.mechanisms.sums.radial import box_stairs, ellipsoid_stairs
 from muhat.mechanisms.sums.table_query import TableQuery
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.protection import Protection
@@ -65,7 +66,9 @@ def recipes(K, neighbors=SUBSTITUTE, contributions=1):
     if K.has_l1:
         made.append(laplace(body, 2, w, pure))
     if isinstance(K, mh.Box):
-        made.append(box_norm(body, 2, w, pure))
+        made += [box_norm(body, 2, w, pure), box_stairs(body, 2, w, pure)]
+    if isinstance(K, mh.Ball | mh.Ellipsoid):
+        made.append(ellipsoid_stairs(body, 2, w, pure))
     if isinstance(K, mh.Ball | mh.Box):
         made.append(plain_laplace(body, 2, w, pure))
     if neighbors is ADD_REMOVE:

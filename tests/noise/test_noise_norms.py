@@ -105,6 +105,51 @@ def test_maximum_noise_is_the_rounded_product_of_its_samples(dim: int) -> None:
         assert norms.maximum(dim, Replay(first + direction + more)).tolist() == expected
 
 
+@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("radius", [1, 10**6, 3 << 54, (1 << 90) + 1])
+def test_points_in_a_ball_are_the_rounded_quotients_of_their_samples(dim: int, radius: int) -> None:
+    for _ in range(10):
+        first = [
+            plain_word("normal", secrets.randbits(49), negative=secrets.randbits(1) == 1)
+            for _ in range(dim + 2)
+        ]
+        more = [secrets.randbits(64) for _ in first]
+        samples = [number("normal", a, [b]) for a, b in zip(first, more, strict=True)]
+        whole = root(sum((g * g for g in samples), Fraction(0)))
+        expected = [nearest(radius * g / whole) for g in samples[:dim]]
+        assert norms.in_ball(dim, radius, Replay(first + more)).tolist() == expected
+
+
+@pytest.mark.parametrize("radius", [1, 10**6, 3 << 54, (1 << 90) + 1])
+def test_points_in_a_cube_are_the_rounded_products_of_their_samples(radius: int) -> None:
+    for _ in range(20):
+        first, more = ([secrets.randbits(64) for _ in range(3)] for _ in range(2))
+        signed = [word - (word >> 63 << 64) for word in first]
+        expected = [
+            nearest(radius * Fraction(2 * (word << 64 | extra) + 1, 2**128))
+            for word, extra in zip(signed, more, strict=True)
+        ]
+        assert norms.in_cube(3, radius, Replay(first + more)).tolist() == expected
+
+
+def test_points_at_a_tie_of_their_rounding_draw_more_bits() -> None:
+    # A sixth is a tie of round(3u), as far as 127 bits tell.
+    sixth = (1 << 127) // 6
+    tie = [sixth >> 64, sixth & ONES]
+    with pytest.raises(AssertionError, match="more words"):
+        norms.in_cube(1, 3, Replay(tie))
+    assert norms.in_cube(1, 3, Replay([*tie, 0])).tolist() == [0]
+    assert norms.in_cube(1, 3, Replay([*tie, ONES])).tolist() == [1]
+    words = [plain_word("normal", 7, negative=False)] * 4
+    # Four equal numbers: each is half of the length of all, whatever these bits are.
+    start = [*words, 5, 5, 5, 5]
+    with pytest.raises(AssertionError, match="more words"):
+        norms.in_ball(2, 1, Replay(start))
+    more, less = [ONES, ONES, 0, 0], [0, 0, ONES, ONES]
+    assert norms.in_ball(2, 1, Replay([*start, *more])).tolist() == [1, 1]
+    assert norms.in_ball(2, 1, Replay([*start, *less])).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_an_open_rounding_draws_more_bits_of_the_same_samples(sign: int) -> None:
     """U is chosen so that G·U is at a tie of the rounding as far as the first bits tell."""

@@ -106,6 +106,42 @@ def test_balls_under_approximate_privacy_have_less_error(dim, error):
         replace(recipe, law=EuclideanNorm())
 
 
+@pytest.mark.parametrize(
+    ("domain", "gain"),
+    [
+        (mh.LpBall(p=3, dim=16), 0.17),
+        (mh.Ball(1, 8) * mh.Ball(2, 8), 0.17),
+        (mh.Box([0.0] * 56, [1.0] * 56), 0.06),
+    ],
+    ids=repr,
+)
+def test_other_bodies_have_the_noise_of_their_ellipsoid_at_its_own_delta(domain, gain):
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=PROMISE)
+    assert plan.mechanism == "ellipsoid-norm-delta"
+    assert plan.expected_error < (1 - gain) * min(error for _, error in plan.alternatives)
+    recipe = plan.recipe
+    with pytest.raises(AssertionError, match="more sensitive"):
+        replace(recipe, protection=replace(recipe.protection, contributions=2))
+    centre = np.tile(domain.center, (1000, 1))
+    # Beyond 20 deviations of a coordinate once in 1e9.
+    off = plan.release(centre).value - domain.center
+    assert (np.abs(off) < 20 * plan.standard_error).all()
+
+
+def test_the_rows_of_the_query_decide_and_not_the_dimension():
+    flat = np.hstack([np.random.default_rng(1).normal(size=(30, 8)), np.zeros((30, 8))])
+    for domain, rows in ((mh.Points(flat), 8), (mh.Simplex(17), 16)):
+        plan = mh.plan_mean(
+            domain=domain, n=1000, privacy=PROMISE, mechanism="ellipsoid-norm-delta"
+        )
+        assert plan.recipe.law == NormAtDelta(rows)
+        assert plan.expected_error > 0
+    with pytest.raises(mh.InvalidInput, match="4 to 64"):
+        mh.plan_mean(
+            domain=mh.Points(flat[:3]), n=9, privacy=PROMISE, mechanism="ellipsoid-norm-delta"
+        )
+
+
 def test_elsewhere_it_does_not_compete_and_is_refused_by_name():
     for domain, promise in (
         (mh.Ball(1, 3), PROMISE),

@@ -21,6 +21,9 @@ MOMENT = {"moment": (2, 1.0), "max_bias": 0.05}
 PLANS = {
     "mean": lambda: mh.plan_mean(domain=BOUNDS, n=100, privacy=RHO),
     "complete mean": lambda: mh.plan_mean(domain=mh.Ball(1, 2), n=100, privacy=RHO),
+    "stairs in a ball": lambda: mh.plan_mean(
+        domain=mh.Ball(1, 2), n=100, privacy=mh.PureDP(epsilon=4)
+    ),
     "ratio": lambda: mh.plan_mean(domain=BOUNDS, n=None, privacy=RHO),
     "groups": lambda: mh.plan_mean(domain=BOUNDS, n=None, privacy=RHO, by="sex", groups=["f", "m"]),
     "sum": lambda: mh.plan_sum(domain=BOUNDS, n=None, privacy=mh.PureDP(epsilon=1)),

@@ -55,7 +55,8 @@ def test_normal_noise_fits_the_promise(promise, strength):
         (mh.Ball(radius=1, dim=16), "ellipsoid-norm-delta"),
         (mh.Ball(radius=1, dim=64), "ellipsoid-norm-delta"),
         (mh.Ball(radius=1, dim=65), "gaussian"),
-        (mh.Box([0] * 60, [1] * 60), "gaussian"),
+        (mh.Box([0] * 60, [1] * 60), "ellipsoid-norm-delta"),
+        (mh.Box([0] * 66, [1] * 66), "gaussian"),
     ],
 )
 def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
@@ -128,7 +129,13 @@ def test_counts_and_secret_numbers_take_the_smaller_noise_too():
         ),
         (
             mh.Box([0, 0], [200_000, 74]),
-            {"ellipsoid-norm": 3.47e5, "laplace": 2.85e5, "box-norm": 4e5},
+            {
+                "ellipsoid-norm": 3.47e5,
+                "laplace": 2.85e5,
+                "box-norm": 4e5,
+                "ellipsoid-stairs": 3.455e5,
+                "box-stairs": 3.986e5,
+            },
         ),
     ],
 )

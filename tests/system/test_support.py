@@ -46,6 +46,7 @@ def noise_of(monkeypatch, integers):
         )
     drawn = lambda law, dim: np.array(integers, object).copy()  # noqa: E731
     monkeypatch.setattr("muhat.noise.stairs.Stairs.sample", drawn)
+    monkeypatch.setattr("muhat.noise.radial_stairs.RadialStairs.sample", drawn)
 
 
 def plans():

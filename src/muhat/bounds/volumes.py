@@ -31,7 +31,11 @@ LARGEST_SEARCHED = 64
 
 LEAST_EPSILON, LARGEST_EPSILON = 0.05, 60.0
 LARGEST_LOGARITHM = 709.0
-NODES = 128
+NODES, MORE_NODES = 128, 1024
+"""Where t is searched; for a large ε, where the sum bends more and has few terms, more of them."""
+
+LOST = tuple(1e-6 * 2**k for k in range(18))
+"""What the bound may lose to the nodes: the least of these that will do."""
 _OURS = "docs/proofs/steps.md"
 
 
@@ -112,7 +116,8 @@ def _by_search(dim: int, epsilon: float) -> float:
     steps = math.ceil((dim + 2 + 12 * math.sqrt(dim + 2) + 60) / epsilon) + 2
     nodes = np.linspace(0, 1, NODES + 1)
     if epsilon > 2:  # The best t is of the order of e^{−ε/(d+2)}.
-        nodes = np.union1d(nodes, np.geomspace(0.05 * math.exp(-epsilon / (dim + 2)), 1, NODES))
+        start = 0.05 * math.exp(-epsilon / (dim + 2))
+        nodes = np.union1d(nodes, np.geomspace(start, 1, MORE_NODES))
     with np.errstate(divide="ignore"):
         logs = np.log(nodes[:, None] + np.arange(steps))
     falls = -epsilon * np.arange(steps)
@@ -127,7 +132,7 @@ def _by_search(dim: int, epsilon: float) -> float:
     curved = dim * (dim - 1) * sums(dim - 2) if dim > 1 else 0.0 * low
     with np.errstate(divide="ignore"):
         ratio = float(np.min(np.where(low > 0, high / np.maximum(low, 1e-300), math.inf)))
-    for lost in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1):
+    for lost in LOST:
         level = ratio * (1 - lost)
         values = high - level * low
         bend = (dim + 2) * (dim + 1) * low + level * curved

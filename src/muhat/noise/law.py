@@ -63,6 +63,13 @@ class Shape(ABC):
     def variance(self, dim: int) -> float:
         """E[z_1²]."""
 
+    def mean_length(self, dim: int) -> float:
+        """At least E‖z‖/E‖g‖ for standard normals g, where every combination has the law of one.
+
+        If z is g times an independent length, the mean of that one.
+        """
+        return math.sqrt(self.variance(dim))
+
     @abstractmethod
     def tail(self, reach: float, dim: int) -> float:
         """P(|z_1| > reach)."""

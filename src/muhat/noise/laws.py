@@ -11,6 +11,7 @@ from muhat.noise.maximum_norm import DiamondNorm, MaximumNorm
 from muhat.noise.norm_at_delta import NormAtDelta
 from muhat.noise.normal import Normal
 from muhat.noise.pair_stairs import PairStairs, PairSum
+from muhat.noise.radial_stairs import EuclideanStairs, MaximumStairs
 from muhat.noise.stairs import Stairs
 
 INDEPENDENT: dict[str, IndependentFamily] = {law.name: law for law in (Normal(), Laplace())}
@@ -29,6 +30,8 @@ SHAPES: dict[str, Shape | type[Shape]] = {
     PairStairs.name: PairStairs,
     PairSum.name: PairSum,
     NormAtDelta.name: NormAtDelta,
+    EuclideanStairs.name: EuclideanStairs,
+    MaximumStairs.name: MaximumStairs,
 }
 """All that a release may say of its noise; a class where numbers decide the shape."""
 

@@ -1,9 +1,10 @@
 """Noise vectors with density ∝ exp(−‖z‖), rounded to multiples of 2^−54, exactly distributed.
 
-A vector is a product of real numbers that are known only as far as they are drawn: each is an
-integer floor(2^b·t), and drawing 64 more bits is appending a random word. The products are
-enclosed between integers; if that leaves the rounding of a coordinate open, every factor gets
-64 more bits, of the same sample, and the enclosure is computed again.
+And vectors that are uniform in a ball or a cube, rounded to whole numbers. A vector is a product
+of real numbers that are known only as far as they are drawn: each is an integer floor(2^b·t), and
+drawing 64 more bits is appending a random word. The products are enclosed between integers; if
+that leaves the rounding of a coordinate open, every factor gets 64 more bits, of the same sample,
+and the enclosure is computed again.
 """
 
 from __future__ import annotations
@@ -103,6 +104,36 @@ def maximum(dim: int, words: Words) -> Integers:
     return _scaled(radial, _sum, RealNumbers.uniform(dim, words), words)
 
 
+def in_ball(dim: int, radius: int, words: Words) -> Integers:
+    """round(radius·u) coordinatewise, u uniform in the unit ball of R^dim.
+
+    u is what a uniform point of the sphere in R^{dim+2} has in its first coordinates
+    (Archimedes): g/‖(g, g')‖ with dim + 2 standard normals.
+    """
+    normals = RealNumbers.from_density(NORMAL, dim + 2, words)
+    while True:
+        normals.refine(words)
+        lower, upper = _norm(normals.magnitudes())
+        floors = normals.floors[:dim]
+        # Where nothing is known of the length yet, no rounding is either.
+        near = max(lower, 1)
+        least = [_quotient(radius * v, upper if v >= 0 else near) for v in floors]
+        most = [_quotient(radius * (v + 1), near if v >= 0 else upper) for v in floors]
+        if lower and least == most:
+            return as_integers(least)
+
+
+def in_cube(dim: int, radius: int, words: Words) -> Integers:
+    """round(radius·u) coordinatewise, u uniform in [−1, 1]^dim."""
+    direction = RealNumbers.uniform(dim, words)
+    while True:
+        direction.refine(words)
+        least = [_round(v * radius, direction.bits) for v in direction.floors]
+        most = [_round((v + 1) * radius, direction.bits) for v in direction.floors]
+        if least == most:
+            return as_integers(least)
+
+
 def _norm(least: Sequence[int]) -> tuple[int, int]:
     """Encloses the Euclidean norm of a vector whose absolute values are in [a, a + 1]."""
     lower = isqrt(sum(a * a for a in least))
@@ -137,3 +168,8 @@ def _scaled(
 def _round(numerator: int, shift: int) -> int:
     """The integer nearest to numerator/2^shift."""
     return (numerator + (1 << (shift - 1))) >> shift
+
+
+def _quotient(numerator: int, denominator: int) -> int:
+    """The integer nearest to numerator/denominator, for a positive denominator."""
+    return (2 * numerator + denominator) // (2 * denominator)

@@ -35,8 +35,7 @@ def projected_error(domain: Domain, spread: Spread) -> float:
     normals = marginals.NORMAL.fixed(SIMULATIONS, spread.rows)
     root = spread.factor
     noise = normals * spread.scales if root is None else normals @ root.T
-    # K-norm noise of an ellipsoid is normal noise times an independent length.
+    # The direction of all these noises is that of normal noise, and independent of the length.
     halves = (domain.reach(noise) + domain.reach(-noise)) / 2
     mean = float(halves.mean() + 4 * halves.std() / math.sqrt(SIMULATIONS))
-    length = math.sqrt(spread.law.variance(spread.rows))
-    return min(plain, diameter, math.sqrt(length * mean))
+    return min(plain, diameter, math.sqrt(spread.law.mean_length(spread.rows) * mean))

@@ -451,8 +451,7 @@ class NoisySums(Mechanism):
             return []
         return [
             "Squares, for the population's interval, do not ride on this noise: with "
-            f"population=True (--population) it is {others[0].name}, and the error "
-            f"{others[0].expected_error:.4g}."
+            f"population=True (--population) the error is at most {others[0].expected_error:.4g}."
         ]
 
     def figure(self, coordinates: Sequence[int | str] | None = None) -> Figure:

@@ -52,7 +52,7 @@ SHARES = tuple(Fraction(k, 1024) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48,
 COUNT_WORTH = 1.1
 """The number of recorded values, which has much more noise in two steps, is worth ten per cent."""
 
-SECONDS = ("laplace", "staircase", "box-norm")
+SECONDS = ("laplace", "staircase", "box-norm", "box-stairs")
 """Pure noise for complete records in a box."""
 
 

@@ -121,7 +121,10 @@ def population_interval(
         half = _guaranteed_half(answer, moments, confidence, simultaneous, scale)
     else:
         sampling = _sampling(moments, confidence, len(halves), simultaneous) * scale
-        half = np.hypot(noise.half_widths(confidence, joint=simultaneous), sampling)
+        # Noise with lighter tails than the normal counts as normal beside a normal variable.
+        z = _normal_quantile(confidence, len(halves), simultaneous)
+        reach = noise.half_widths(confidence, joint=simultaneous)
+        half = np.hypot(np.maximum(reach, z * noise.standard_error), sampling)
     middle = answer.value
     return middle - half, middle + half
 
@@ -185,8 +188,12 @@ def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:
 
 def _sampling(moments: Moments, confidence: float, dim: int, simultaneous: bool) -> Floats:
     """z·√(n·S²₊): what a draw of the records may add to the sums, in half-widths."""
-    z = LAWS["normal"].quantile(confidence, dim, joint=simultaneous)
+    z = _normal_quantile(confidence, dim, simultaneous)
     return np.asarray(z * np.sqrt(np.maximum(moments.count, 0.0) * moments.variance()))
+
+
+def _normal_quantile(confidence: float, dim: int, simultaneous: bool) -> float:
+    return LAWS["normal"].quantile(confidence, dim, joint=simultaneous)
 
 
 def _guaranteed_half(

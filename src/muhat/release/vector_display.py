@@ -131,7 +131,7 @@ def population_lines(answer: VectorAnswer) -> list[str]:
         f"The first interval is for the {answer.statistic} of these {values}, clipped to their "
         f"bounds: noise alone. The second is for {other}, clipped too."
     ]
-    more = "population=True (--population) releases {}, at a little more noise."
+    more = "population=True (--population) releases {}, at the price of more noise."
     if answer.squares is None:
         lines.append("No squares were released, so it allows for the largest sampling error.")
         if answer.domain is not None and answer.domain.has_squares:

@@ -15,6 +15,7 @@ docs/proofs/gaussian.md, docs/proofs/norms.md.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from muhat.domains import Domain
 from muhat.domains.vectors import Vector
@@ -27,6 +28,9 @@ from muhat.noise.laws import LAWS
 from muhat.noise.norm_at_delta import NormAtDelta, strength_at_delta
 from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors, Privacy
+
+FEWEST_COLUMNS = 24
+"""Of a box; in fewer columns its own noise is less than that of the ball around it."""
 
 
 def gaussian(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
@@ -56,22 +60,27 @@ def ellipsoid_norm(body: Body, p: float, weights: Vector, protection: Protection
 
 def ellipsoid_norm_delta(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """The same noise, as much of it as its own δ takes: less than ε does in 4 to 64 dimensions."""
-    name, promise, lattice = "ellipsoid-norm-delta", protection.promise, body.blocks[0].lattice
-    strength = None
-    if len(body.blocks) == 1 and isinstance(promise, Privacy):
-        strength = strength_at_delta(lattice.dim, promise)
+    name, promise = "ellipsoid-norm-delta", protection.promise
+
+    def pure(strength: Fraction) -> Recipe:
+        scaled = replace(protection, promise=Strength(NoiseKind.PURE, strength**2))
+        return calibrated(name, LAWS["euclidean-norm"], body, scaled, p=p, weights=weights)
+
+    # Of what δ allows the rows decide: flat sets have fewer than dimensions, some lattices more.
+    rows = pure(Fraction(1)).query.rows
+    strength = strength_at_delta(rows, promise) if isinstance(promise, Privacy) else None
     if strength is None:
         raise InvalidInput(f"{name} is for approximate privacy, in 4 to 64 dimensions.")
-    scaled = replace(protection, promise=Strength(NoiseKind.PURE, strength**2))
-    found = calibrated(name, LAWS["euclidean-norm"], body, scaled, p=p, weights=weights)
-    law = NormAtDelta(found.query.rows)
-    return replace(found, law=law, protection=protection)
+    return replace(pure(strength), law=NormAtDelta(rows), protection=protection)
 
 
 def _has_delta(domain: Domain, promise: Privacy | Strength) -> bool:
-    """For a ball or an ellipsoid, where some δ is allowed."""
+    """For bodies of as many rows as dimensions, where some δ is allowed."""
+    if domain.by_column and domain.dim < FEWEST_COLUMNS:
+        return False
+    solid = domain.is_symmetric and domain.log_half_volume() is not None
     return (
-        domain.is_round
+        (domain.is_round or solid)
         and isinstance(promise, Privacy)
         and strength_at_delta(domain.dim, promise) is not None
     )

@@ -15,6 +15,7 @@ from muhat.mechanisms.sums.ellipsoidal import (
     SHIFTED_GAUSSIAN,
 )
 from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
+from muhat.mechanisms.sums.radial import BOX_STAIRS, ELLIPSOID_STAIRS
 from muhat.mechanisms.sums.staircase import STAIRCASE
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.privacy import Privacy
@@ -28,6 +29,8 @@ MECHANISMS = {
         BOX_NORM,
         ELLIPSOID_NORM,
         ELLIPSOID_NORM_DELTA,
+        BOX_STAIRS,
+        ELLIPSOID_STAIRS,
         PLAIN_LAPLACE,
         SHIFTED_GAUSSIAN,
     )
