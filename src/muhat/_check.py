@@ -37,6 +37,14 @@ def positive(name: Name, value: object) -> float:
     return number
 
 
+def not_negative(name: Name, value: object) -> float:
+    """A finite float of at least zero, or InvalidInput."""
+    number = real(name, value)
+    if number < 0:
+        raise InvalidInput("must be at least 0", parameter=name, value=f"{number:g}")
+    return number
+
+
 def probability(name: Name, value: object) -> float:
     """A float strictly between 0 and 1, or InvalidInput."""
     number = real(name, value)

@@ -343,3 +343,18 @@ def test_squares_that_cost_a_little_are_released_on_request(folder):
         (("--secret-n", "--unbiased"), "--population is for bounded records, without --unbiased"),
     ):
         assert words in run(*arguments, "--population", *more, code=2).stderr
+
+
+def test_a_column_with_equal_bounds_is_released_exactly(folder):
+    bounds = ("--bounds", "salary=0:200000", "--bounds", "age=41:41")
+    found = run("mean", "d.csv", *bounds, "--rho", "0.5", "--json")
+    release = json.loads(found.stdout)
+    assert (release["value"][1], release["standard_error"][1]) == (41, 0)
+    assert release["standard_error"][0] > 0
+    assert "constants need no data and no noise: age = 41" in found.stdout
+    plan = run("plan", *bounds, "--rho", "0.5", "--n", "40", "--missing", "none").stdout
+    assert "age = 41" in plan
+    assert (
+        "lower bound of age must not be above"
+        in run("mean", "d.csv", "--bounds", "age=42:41", "--rho", "0.5", code=2).stderr
+    )

@@ -300,7 +300,6 @@ def test_a_diagonal_matrix_and_its_diagonal_are_the_same_ellipsoid():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: mh.Ball(radius=0, dim=2),
         lambda: mh.Ball(radius=-1, dim=2),
         lambda: mh.Ball(radius=float("nan"), dim=2),
         lambda: mh.Ball(radius=float("inf"), dim=2),
@@ -311,7 +310,6 @@ def test_a_diagonal_matrix_and_its_diagonal_are_the_same_ellipsoid():
         lambda: mh.Ball(radius=1, dim=2, center=[0]),
         lambda: mh.Ball(radius=1e200, dim=2),
         lambda: mh.Ball(radius=1e-200, dim=2),
-        lambda: mh.Box([0], [0]),
         lambda: mh.Box([1], [0]),
         lambda: mh.Box([0, 0], [1]),
         lambda: mh.Box([float("nan")], [1]),
@@ -326,10 +324,7 @@ def test_a_diagonal_matrix_and_its_diagonal_are_the_same_ellipsoid():
         lambda: mh.Ellipsoid([[1, 0.5], [0.4, 1]]),
         lambda: mh.Ellipsoid([[1, 0], [0, float("nan")]]),
         lambda: mh.Ellipsoid([[1, 0], [0, 1e-30]]),
-        lambda: mh.Ellipsoid([[2, 2], [2, 2]]),
-        lambda: mh.Ellipsoid(np.ones((5, 5)) * 0.3),
         lambda: mh.Ellipsoid([1, 1e-30]),
-        lambda: mh.Ellipsoid([1, 0]),
         lambda: mh.Ellipsoid([1, -1]),
         lambda: mh.Ellipsoid([]),
         lambda: mh.Ellipsoid(np.ones((2, 2, 2))),

@@ -109,7 +109,7 @@ def test_schatten_two_is_the_euclidean_ball_and_one_row_is_a_ball_at_every_p():
         lambda: mh.LpBall(p=2, dim=-3),
         lambda: mh.LpBall(p=2, dim=1.5),
         lambda: mh.LpBall(p=2, dim=10**20),
-        lambda: mh.LpBall(p=2, dim=2, radius=0),
+        lambda: mh.LpBall(p=2, dim=2, radius=-1),
         lambda: mh.LpBall(p=2, dim=2, radius=np.nan),
         lambda: mh.LpBall(p=2, dim=2, scale=[1, 0]),
         lambda: mh.LpBall(p=2, dim=2, scale=[1, -1]),

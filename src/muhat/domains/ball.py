@@ -14,7 +14,9 @@ from muhat._arrays import vector
 from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
+from muhat.domains.flat import Factors, one_point
 from muhat.domains.gauges import Gauge, LpGauge
+from muhat.domains.integers import Clip
 from muhat.domains.norms import log_ball_volume, p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
@@ -34,7 +36,7 @@ from muhat.privacy import Neighbors
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Ball(Domain, keys=("radius", "center")):
-    """{x : ‖x − c‖₂ ≤ r}. Records outside move to the nearest point.
+    """{x : ‖x − c‖₂ ≤ r}, r ≥ 0. Records outside move to the nearest point.
 
     >>> Ball(radius=2, dim=3).support([0, 0, 1])
     2.0
@@ -50,13 +52,16 @@ class Ball(Domain, keys=("radius", "center")):
 
     def __init__(self, radius: float, dim: int, center: ArrayLike | None = None) -> None:
         size = dimension(dim)
-        r = _check.positive("radius", radius)
+        r = _check.not_negative("radius", radius)
         self._set(radius=r, center=center_vector(center, size), half_widths=np.full(size, r))
-        check_scale(self.half_widths)
+        check_scale(self.half_widths, flat=True)
+
+    def factors(self) -> Factors:
+        return super().factors() if self.radius else [(one_point(self.center), slice(0, self.dim))]
 
     @property
-    def euclidean_radius(self) -> float:
-        return self.radius
+    def euclidean_radius(self) -> float | None:
+        return self.radius or None
 
     def reach(self, directions: Matrix) -> Vector:
         return np.asarray(self.radius * p_norm(directions, 2))
@@ -68,7 +73,9 @@ class Ball(Domain, keys=("radius", "center")):
     def clip(self, points: ArrayLike) -> Matrix:
         offset = offsets(points, self.center)
         length = p_norm(offset, 2)[..., None]
-        return np.asarray(self.center + offset * (self.radius / np.maximum(length, self.radius)))
+        return np.asarray(
+            self.center + offset * (self.radius / np.maximum(length, self.radius or 1.0))
+        )
 
     def farthest(self, weights: Vector) -> float:
         return float(self.radius * np.max(weights))
@@ -80,17 +87,26 @@ class Ball(Domain, keys=("radius", "center")):
         lattice = BallLattice.around(self.center.tolist(), self.radius)
         return Block(lattice, self.half_widths, self.center)
 
-    def inner_axes(self) -> Vector:
+    def inner_axes(self) -> Vector | None:
+        if not self.radius:
+            return None
         return np.asarray(self.half_widths * (1 - 1e-15))
 
-    def log_half_volume(self) -> float:
+    def log_half_volume(self) -> float | None:
+        if not self.radius:
+            return None
         return log_ball_volume(self.dim, 2) + self.dim * (math.log(self.radius) - 1e-14)
 
     def image_root(self, transform: Matrix) -> Matrix:
         return transform * self.radius
 
-    def exact_gauge(self) -> Gauge:
-        return LpGauge(2, tuple(self.half_widths.tolist()))
+    def exact_gauge(self) -> Gauge | None:
+        return LpGauge(2, tuple(self.half_widths.tolist())) if self.radius else None
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None or self.radius:
+            return super().clips(offset)
+        return one_point(self.center).clips()
 
     @classmethod
     def built(cls, radius: float, center: Vector) -> Self:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import signs, vector
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.box_lattice import BoxLattice
+from muhat.domains.flat import Factors, factors_of
 from muhat.domains.gauges import BlockGauge, Gauge, LpGauge
+from muhat.domains.integers import Clip
 from muhat.domains.vectors import Matrix, Vector, check_scale, records, short
 from muhat.ellipsoids import SmallestEllipsoid, smallest_ellipsoid
 from muhat.ellipsoids.combined import SIZE
@@ -30,7 +34,8 @@ Bounds = ArrayLike | Sequence[Fraction]
 class Box(Domain, keys=("bounds",)):
     """{x : lower_j ≤ x_j ≤ upper_j}. Records outside move to the nearest point.
 
-    `bounds` keeps the bounds as exact rationals, so that integers beyond 2⁵³ stay what they are.
+    Where lower_j = upper_j the column is a constant, known without any data. `bounds` keeps the
+    bounds as exact rationals, so that integers beyond 2⁵³ stay what they are.
 
     >>> Box([0, 16], [200_000, 90]).support([0, 1])
     90.0
@@ -51,11 +56,10 @@ class Box(Domain, keys=("bounds",)):
         high = vector("upper", upper, dim=low.size)
         exact = tuple(zip(_exact(lower), _exact(upper), strict=True))
         for j, (least, most) in enumerate(exact):
-            if least >= most:
+            if least > most:
                 raise InvalidInput(
-                    f"lower must be below upper in every coordinate; coordinate {j} has "
-                    f"lower={float(least):g} and upper={float(most):g}. "
-                    + ("Are they swapped?" if least > most else "A constant needs no release.")
+                    f"lower must not be above upper in any coordinate; coordinate {j} has "
+                    f"lower={float(least):g} and upper={float(most):g}. Are they swapped?"
                 )
         self._set(
             lower=low,
@@ -64,7 +68,20 @@ class Box(Domain, keys=("bounds",)):
             center=np.array([float((least + most) / 2) for least, most in exact]),
             half_widths=np.array([float((most - least) / 2) for least, most in exact]),
         )
-        check_scale(self.half_widths)
+        check_scale(self.half_widths[[least < most for least, most in exact]])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether some columns are constants."""
+        return not self.half_widths.all()
+
+    def only(self, columns: slice | NDArray[np.bool_]) -> Box:
+        """The box of some of its columns."""
+        chosen = [self.bounds[j] for j in np.arange(self.dim)[columns]]
+        return Box([low for low, _ in chosen], [high for _, high in chosen])
+
+    def factors(self) -> Factors:
+        return factors_of(self, self.only) if self.is_flat else super().factors()
 
     @property
     def bounding_box(self) -> tuple[Vector, Vector]:
@@ -107,13 +124,15 @@ class Box(Domain, keys=("bounds",)):
         axes = smallest_ellipsoid(self.both_sides(), p, "shifted", weights=weights).scales
         return replace(block, axes=axes, from_zero=True)
 
-    def both_sides(self) -> Box:
+    def both_sides(self) -> Domain:
+        if self.is_flat:
+            return reduce(operator.mul, [part.both_sides() for part, _ in self.factors()])
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
         return Box(-reach, reach)
 
     @property
     def has_l1(self) -> bool:
-        return True
+        return not self.is_flat
 
     def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
         return replace(block, axes=self.laplace_scales(p, weights))
@@ -124,14 +143,23 @@ class Box(Domain, keys=("bounds",)):
         power = 0.0 if np.isinf(p) else 1 / (p + 1)
         return np.asarray((sides / sides.max()) ** power / weights)
 
-    def inner_axes(self) -> Vector:
-        return self.half_widths
+    def inner_axes(self) -> Vector | None:
+        return None if self.is_flat else self.half_widths
 
-    def log_half_volume(self) -> float:
+    def log_half_volume(self) -> float | None:
+        if self.is_flat:
+            return None
         return float(np.sum(np.log(self.half_widths) - 1e-13)) + self.dim * math.log(2)
 
-    def exact_gauge(self) -> Gauge:
+    def exact_gauge(self) -> Gauge | None:
+        if self.is_flat:
+            return None
         return BlockGauge(tuple(LpGauge(1, (width,)) for width in self.half_widths.tolist()))
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None or not self.is_flat:
+            return super().clips(offset)
+        return tuple(clip for part, _ in self.factors() for clip in part.clips())
 
     @classmethod
     def built(cls, bounds: tuple[tuple[Fraction, Fraction], ...]) -> Self:

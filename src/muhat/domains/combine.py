@@ -119,6 +119,8 @@ def linear_image(transform: Any, K: Domain) -> Domain:
     """
     T = matrix("transform", transform, "(rows, columns)", columns=K.dim)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        if isinstance(K, Ball | LpBall | Ellipsoid) and not K.half_widths.any():
+            return Points((T @ K.center)[None])
         scales = _scales(T)
         known = None if scales is None else _scaled(K, scales)
         return known or _transformed(K, T)
@@ -169,6 +171,8 @@ def _transformed(K: Domain, T: Matrix) -> Domain:
             if K.source is None or not isinstance(source.domain, Box):
                 return Zonotope(T @ K.generators, T @ K.center)
             return Zonotope.from_box(T @ source.dense(), source.domain, T @ source.offset)
+        case Ellipsoid() if is_square and K.rank < K.dim and np.linalg.cond(T) <= 1e6:
+            return Ellipsoid(_symmetric(T @ K.matrix @ T.T), T @ K.center)
         case Ball() | Ellipsoid() if is_square:
             return _ellipsoid_of_root(K.image_root(T), T @ K.center) or Image(T, K)
         case Translate():
@@ -181,9 +185,13 @@ def _transformed(K: Domain, T: Matrix) -> Domain:
 def _ellipsoid(A: Matrix, center: Vector) -> Ellipsoid | None:
     """The ellipsoid, or None if it is too flat to be one."""
     try:
-        return Ellipsoid(A if A.ndim == 1 else (A + A.T) / 2, center)
+        return Ellipsoid(A if A.ndim == 1 else _symmetric(A), center)
     except InvalidInput:
         return None
+
+
+def _symmetric(A: Matrix) -> Matrix:
+    return np.asarray((A + A.T) / 2)
 
 
 def _ellipsoid_of_root(root: Matrix, center: Vector) -> Ellipsoid | None:

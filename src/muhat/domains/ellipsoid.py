@@ -14,6 +14,7 @@ from muhat._arrays import LARGEST_ARRAY, numbers, vector
 from muhat.domains.ball_lattice import BallLattice
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block, scaled_block
+from muhat.domains.flat import Factors, one_point
 from muhat.domains.gauges import EllipsoidGauge, Gauge, LpGauge
 from muhat.domains.norms import log_ball_volume, p_norm, singular_values_down, touching
 from muhat.domains.vectors import (
@@ -27,25 +28,31 @@ from muhat.domains.vectors import (
 )
 from muhat.ellipsoids.combined import SIZE
 from muhat.ellipsoids.result import SmallestEllipsoid
-from muhat.ellipsoids.symmetric_bodies import around_axes, around_ellipsoid
+from muhat.ellipsoids.symmetric_bodies import around_axes, around_ellipsoid, around_root
 from muhat.ellipsoids.verification import UNIT
 from muhat.errors import InvalidInput
 from muhat.privacy import Neighbors
 
+NOISE = 1e-15
+"""What rounding leaves of 0, for every coordinate and in units of what it is compared with."""
+
+NEGATIVE = "must not be negative in any direction"
 TOO_FLAT = "matrix is too close to singular: the longest axis is more than 1e12 times the shortest."
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Ellipsoid(Domain):
-    """{x : (x − c)ᵀ A⁻¹ (x − c) ≤ 1} with A symmetric and positive definite, of shape (d, d).
+    """{c + L·y : ‖y‖₂ ≤ 1} with A = L·Lᵀ symmetric, not negative in any direction, of shape (d, d).
 
     A vector of shape (d,) stands for the diagonal matrix A, which is then never built: memory is
-    O(d). `factor` is the lower-triangular L with A = L·Lᵀ, `inverse_factor` is L⁻¹: records are
+    O(d). `factor` is the lower-triangular L, `inverse_factor` is L⁻¹: records are
     clipped along the ray from the centre, by their length in the coordinates y = L⁻¹(x − c),
     where the ellipsoid is the unit ball.
 
     `is_diagonal` says whether the axes are those of the coordinates; L is then
-    diag(half_widths).
+    diag(half_widths). Where A is singular the ellipsoid is flat: L has one column an axis, of shape
+    (d, r), L⁻¹ inverts it from the left, and records first move to the nearest point of the flat,
+    as measured in half-widths.
 
     >>> Ellipsoid([[4, 0], [0, 9]]).support([0, 1])
     3.0
@@ -74,22 +81,24 @@ class Ellipsoid(Domain):
             raise InvalidInput("must be finite", parameter="matrix")
         diagonal = array if array.ndim == 1 else np.diag(array).copy()
         dense = array.ndim == 2 and np.count_nonzero(array) > np.count_nonzero(diagonal)
-        if not (diagonal > 0).all():
-            raise InvalidInput(
-                "must be positive definite: an ellipsoid has a positive length in every direction",
-                parameter="matrix",
-            )
+        if (diagonal < 0).any():
+            raise InvalidInput(NEGATIVE, parameter="matrix")
+        axes = diagonal[diagonal > 0]
         if dense:
             self._factorise(array)
-        elif diagonal.max() / diagonal.min() > 1e24:
+        elif axes.size and axes.max() / axes.min() > 1e24:
             raise InvalidInput(TOO_FLAT)
+        elif axes.size < diagonal.size:
+            if diagonal.size**2 > LARGEST_ARRAY:
+                raise InvalidInput("a flat ellipsoid of so many coordinates is not built.")
+            self._flatten(np.diag(diagonal))
         self._set(
             diagonal=diagonal,
-            is_diagonal=not dense,
+            is_diagonal=not dense and axes.size == diagonal.size,
             center=center_vector(center, len(array)),
             half_widths=np.sqrt(diagonal),
         )
-        check_scale(self.half_widths)
+        check_scale(self.half_widths, flat=True)
 
     def _factorise(self, array: Matrix) -> None:
         if not np.allclose(array, array.T, rtol=1e-12, atol=0):
@@ -98,15 +107,43 @@ class Ellipsoid(Domain):
             factor = np.linalg.cholesky(array)
             inverse = np.tril(np.linalg.solve(factor, np.eye(len(array))))
         except np.linalg.LinAlgError:
-            raise InvalidInput(
-                "must be positive definite: an ellipsoid has a positive length in every direction",
-                parameter="matrix",
-            ) from None
-        # A pivot this small is what rounding leaves of 0: the matrix may well be singular.
-        is_noise = np.diag(factor) ** 2 <= 1e-15 * len(array) * np.diag(array)
-        if is_noise.any() or not np.isfinite(inverse).all() or np.linalg.cond(factor) > 1e12:
+            return self._flatten(array)
+        # A pivot this small is what rounding leaves of 0: the matrix is singular, or as good as.
+        is_noise = np.diag(factor) ** 2 <= NOISE * len(array) * np.diag(array)
+        if is_noise.any():
+            return self._flatten(array)
+        if not np.isfinite(inverse).all() or np.linalg.cond(factor) > 1e12:
             raise InvalidInput(TOO_FLAT)
-        self._set(matrix=array, factor=factor, inverse_factor=inverse)
+        return self._set(matrix=array, factor=factor, inverse_factor=inverse)
+
+    def _flatten(self, array: Matrix) -> None:
+        """Keep the axes of a singular matrix that have a length, in half-widths of the columns."""
+        scales = np.sqrt(np.diag(array))
+        still = scales == 0
+        scales[still] = 1.0
+        sizes, directions = np.linalg.eigh(array / scales / scales[:, None])
+        least = NOISE * len(array) * max(float(sizes[-1]), 0.0)
+        if sizes[0] < -least:
+            raise InvalidInput(NEGATIVE, parameter="matrix")
+        kept = sizes > least
+        if kept.all():
+            raise InvalidInput(TOO_FLAT)
+        kept[-1] = True  # a point has an axis, too, of no length
+        lengths = np.sqrt(np.maximum(sizes[kept], 0.0))
+        inverses = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+        axes = directions[:, kept]
+        # What has no length along a coordinate has none in the root either.
+        axes[still] = 0.0
+        root = scales[:, None] * axes * lengths
+        self._set(matrix=array, factor=root, inverse_factor=(axes * inverses).T / scales)
+
+    @property
+    def rank(self) -> int:
+        """The number of axes that have a length."""
+        return self.dim if self.is_diagonal else int(np.count_nonzero(self.factor.any(axis=0)))
+
+    def factors(self) -> Factors:
+        return super().factors() if self.rank else [(one_point(self.center), slice(0, self.dim))]
 
     @cached_property
     def matrix(self) -> Matrix:
@@ -149,7 +186,10 @@ class Ellipsoid(Domain):
 
     def clip(self, points: ArrayLike) -> Matrix:
         offset = offsets(points, self.center)
-        gauge = p_norm(self._whiten(offset), 2)[..., None]
+        inside = self._whiten(offset)
+        gauge = p_norm(inside, 2)[..., None]
+        if self.rank < self.dim:
+            offset = inside @ self.factor.T
         return np.asarray(self.center + offset / np.maximum(gauge, 1.0))
 
     def farthest(self, weights: Vector) -> float:
@@ -160,6 +200,8 @@ class Ellipsoid(Domain):
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
         if self.is_diagonal:
             found = around_axes(self.half_widths, p, weights, 8 * UNIT)
+        elif self.rank < self.dim:
+            found = around_root(self.factor, p, weights)
         else:
             found = around_ellipsoid(self.matrix, self.factor, self.half_widths, p, weights)
         return found.scaled(SIZE[body])
@@ -167,13 +209,16 @@ class Ellipsoid(Domain):
     def block(self, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         if self.is_diagonal:
             return scaled_block(self.half_widths, self.center)
+        if self.rank < self.dim:
+            flat = BallLattice.mapped(self.center.tolist(), self.inverse_factor.tolist())
+            return Block(flat, np.ones(self.rank), self.center, self.factor)
         lattice = BallLattice.whitened(self.center.tolist(), self.inverse_factor.tolist())
         return Block(lattice, np.ones(self.dim), self.center, self.factor)
 
     def inner_axes(self) -> Vector | None:
         if self.is_diagonal:
             return np.asarray(self.half_widths * (1 - 1e-15))
-        return singular_values_down(self.factor)
+        return singular_values_down(self.factor) if self.rank == self.dim else None
 
     def log_half_volume(self) -> float | None:
         axes = self.inner_axes()
@@ -184,7 +229,9 @@ class Ellipsoid(Domain):
     def image_root(self, transform: Matrix) -> Matrix:
         return transform * self.half_widths if self.is_diagonal else transform @ self.factor
 
-    def exact_gauge(self) -> Gauge:
+    def exact_gauge(self) -> Gauge | None:
+        if self.rank < self.dim:
+            return None
         if self.is_diagonal:
             return LpGauge(2, tuple(self.half_widths.tolist()))
         rows = self.inverse_factor.tolist()

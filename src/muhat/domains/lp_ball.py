@@ -15,7 +15,9 @@ from muhat._plain import Key
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.diamond_lattice import DiamondLattice
+from muhat.domains.flat import Factors, one_point
 from muhat.domains.gauges import Gauge, LpGauge
+from muhat.domains.integers import Clip
 from muhat.domains.norms import ball_order, dual_order, log_ball_volume, p_norm, touching
 from muhat.domains.vectors import (
     Matrix,
@@ -34,7 +36,7 @@ from muhat.errors import InvalidInput
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")):
-    """{x : ‖(x − c)/s‖_p ≤ r} with 1 ≤ p ≤ ∞ and scales s > 0, of shape (d,).
+    """{x : ‖(x − c)/s‖_p ≤ r} with 1 ≤ p ≤ ∞, r ≥ 0 and scales s > 0, of shape (d,).
 
     Records outside move to the boundary along the ray from the centre.
 
@@ -58,13 +60,13 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
         scale: ArrayLike | None = None,
     ) -> None:
         size = dimension(dim)
-        r = _check.positive("radius", radius)
+        r = _check.not_negative("radius", radius)
         scales = vector("scale", np.ones(size) if scale is None else scale, dim=size)
         if not (scales > 0).all():
             raise InvalidInput("must be greater than 0 in every coordinate", parameter="scale")
         with np.errstate(over="ignore", under="ignore"):
             half_widths = np.asarray(r * scales)
-        check_scale(half_widths)
+        check_scale(half_widths if r else scales)
         self._set(
             p=ball_order(p),
             radius=r,
@@ -72,6 +74,9 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
             scale=scales,
             half_widths=half_widths,
         )
+
+    def factors(self) -> Factors:
+        return super().factors() if self.radius else [(one_point(self.center), slice(0, self.dim))]
 
     @property
     def most_nonzero(self) -> int:
@@ -91,6 +96,8 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
 
     def clip(self, points: ArrayLike) -> Matrix:
         offset = offsets(points, self.center)
+        if not self.radius:
+            return np.asarray(self.center + 0 * offset)
         gauge = p_norm(offset / self.half_widths, self.p)[..., None]
         return np.asarray(self.center + offset / np.maximum(gauge, 1.0))
 
@@ -111,18 +118,22 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
         return around_lp_ball(self.half_widths, self.p, p, weights).scaled(SIZE[body])
 
-    def inner_axes(self) -> Vector:
+    def inner_axes(self) -> Vector | None:
+        if not self.radius:
+            return None
         # ‖z‖_p ≤ max(d^{1/p − 1/2}, 1)·‖z‖₂
         shrink = self.dim ** min(0.5 - (1 / self.p if self.p < math.inf else 0.0), 0.0)
         return np.asarray(self.half_widths * (shrink * (1 - 1e-14)))
 
-    def log_half_volume(self) -> float:
+    def log_half_volume(self) -> float | None:
+        if not self.radius:
+            return None
         sides = float(np.sum(np.log(self.half_widths) - 1e-14))
         return log_ball_volume(self.dim, self.p) + sides
 
     @property
     def has_l1(self) -> bool:
-        return self.p == 1
+        return self.p == 1 and self.radius > 0
 
     def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
         if not self.has_l1:
@@ -131,8 +142,13 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
         lattice = DiamondLattice(tuple(self.center.tolist()), tuple(self.half_widths.tolist()))
         return Block(lattice, np.ones(1), self.center, self.half_widths)
 
-    def exact_gauge(self) -> Gauge:
-        return LpGauge(self.p, tuple(self.half_widths.tolist()))
+    def exact_gauge(self) -> Gauge | None:
+        return LpGauge(self.p, tuple(self.half_widths.tolist())) if self.radius else None
+
+    def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
+        if offset is not None or self.radius:
+            return super().clips(offset)
+        return one_point(self.center).clips()
 
     @classmethod
     def built(cls, p: float, radius: float, center: Vector, scale: Vector) -> Self:

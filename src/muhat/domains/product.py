@@ -89,12 +89,12 @@ class Product(Domain):
         return Preimage(domain, matrix, np.concatenate([source.offset for source in sources]))
 
     def reach(self, directions: Matrix) -> Vector:
-        parts = [part.reach(directions[..., block]) for part, block in self.factors()]
+        parts = [part.reach(directions[..., block]) for part, block in self._pairs]
         return np.asarray(np.sum(parts, axis=0))
 
     def extreme_point(self, direction: ArrayLike) -> Vector:
         theta = vector("direction", direction, dim=self.dim)
-        return np.concatenate([p.extreme_point(theta[b]) for p, b in self.factors()])
+        return np.concatenate([p.extreme_point(theta[b]) for p, b in self._pairs])
 
     def clip(self, points: ArrayLike) -> Matrix:
         x = rows(points, self.record_dim)
@@ -103,7 +103,7 @@ class Product(Domain):
         return np.concatenate(clipped, axis=-1)
 
     def farthest(self, weights: Vector) -> float:
-        return math.hypot(*(p.farthest(weights[b]) for p, b in self.factors()))
+        return math.hypot(*(p.farthest(weights[b]) for p, b in self._pairs))
 
     def vertices(self) -> Matrix | None:
         total = np.zeros((1, 0))
@@ -117,7 +117,7 @@ class Product(Domain):
         return total
 
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        found = [part.ellipsoid(body, p, weights[block], tol) for part, block in self.factors()]
+        found = [part.ellipsoid(body, p, weights[block], tol) for part, block in self._pairs]
         shifts = shifts_of([part.center for part in self.parts], found)
         shift = None if shifts is None else np.concatenate(shifts)
         return replace(around_product(found, p, weights), shift=shift)
@@ -138,10 +138,19 @@ class Product(Domain):
 
     def nearest_in_hull(self, point: ArrayLike) -> Vector:
         x = vector("point", point, dim=self.dim)
-        return np.concatenate([part.nearest_in_hull(x[block]) for part, block in self.factors()])
+        return np.concatenate([part.nearest_in_hull(x[block]) for part, block in self._pairs])
+
+    @property
+    def _pairs(self) -> list[tuple[Domain, slice]]:
+        return list(zip(self.parts, self.blocks, strict=True))
 
     def factors(self) -> list[tuple[Domain, slice]]:
-        return list(zip(self.parts, self.blocks, strict=True))
+        # Parts may be flat in some of their coordinates, and have factors of their own.
+        return [
+            (factor, slice(block.start + at.start, block.start + at.stop))
+            for part, block in self._pairs
+            for factor, at in part.factors()
+        ]
 
     def exact_gauge(self) -> Gauge | None:
         parts: list[BlockPart] = []

@@ -50,6 +50,21 @@ def around_ellipsoid(
     )
 
 
+def around_root(root: Floats, p: float, weights: Floats) -> SmallestEllipsoid:
+    """root·(unit ball), flat or not, where the root itself says what the body is."""
+    scales = np.linalg.norm(root, axis=1)
+    return with_factor(
+        root,
+        norm(weights * scales, p),
+        p,
+        weights,
+        contacts=root.shape[1],
+        scales=scales,
+        error=gamma(root.shape[1] + 8),
+        is_exact=True,
+    )
+
+
 def _root_error(A: Floats, F: Floats) -> float:
     """ε with A ⪯ (1 + ε)²·F·Fᵀ, F a computed triangular root, proved with the inverse of F.
 
@@ -74,16 +89,17 @@ def around_lp_ball(half_widths: Floats, r: float, p: float, weights: Floats) -> 
     """
     sides = weights * half_widths
     largest = float(sides.max())
-    relative = sides / largest
-    dim = len(sides)
+    dim = int(np.count_nonzero(sides))
     error = CLOSED_FORM_ERROR
-    if r <= 2:
+    if r <= 2 or not dim:
         floor = norm(sides, p)
         return with_scales(half_widths, floor, p, weights, contacts=dim, error=error, is_exact=True)
+    relative = sides / largest
     q = 1.0 if math.isinf(r) else r / (r - 2)
     power = 0.0 if math.isinf(p) else 4 * q / (p + 2 * q)
     size = norm(relative ** (2 - power), q)
-    scales = largest * np.sqrt(size) * relative ** (power / 2) / weights
+    # No noise where there is no width, also at p = ∞, where all others have the same.
+    scales = largest * np.sqrt(size) * relative ** (power / 2) * (sides > 0) / weights
     inverse_order = (0 if math.isinf(p) else 1 / p) + 0.5 - (0 if math.isinf(r) else 1 / r)
     # The ends of a Hadamard matrix's rows hold it: a power of two of them.
     contacts = 1 << math.ceil(math.log2(dim))

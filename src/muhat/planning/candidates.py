@@ -17,6 +17,7 @@ from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.sums.staircase import geometric_count
 from muhat.noise.kinds import NoiseKind
+from muhat.planning.constants import constants_of, parted, with_constants
 from muhat.planning.mechanism import Mechanism
 from muhat.planning.smooth import smooth_mean
 from muhat.planning.sums import NoisySums, best_of
@@ -30,6 +31,10 @@ from muhat.statistics.reals import LowBias, Unassuming
 def mechanism_for(asked: Bounded | Unassuming | LowBias, terms: Terms) -> Mechanism:
     """The mechanism for a mean or a sum."""
     if isinstance(asked, Bounded):
+        constant = constants_of(asked, terms)
+        if constant.any():
+            return with_constants(asked, terms, constant, mechanism_for)
+        asked = parted(asked, terms)
         return bounded_sum(asked, terms) if asked.statistic == "sum" else bounded_mean(asked, terms)
     # Learning where records lie takes half of all modules, and bounded means need none of them.
     from muhat.planning.unknown_number import mean_in_reals, unknown_number_mean

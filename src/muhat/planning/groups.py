@@ -147,6 +147,11 @@ def group_means(asked: Bounded, terms: Terms, by: object, groups: Cells | None) 
 
     if not asked.by_column:
         raise InvalidInput("means of groups are of a box: give bounds for every column.")
+    if not asked.domain.half_widths.all():
+        raise InvalidInput(
+            "means of groups are of columns whose bounds differ: leave constants out, which are "
+            "the same in every group."
+        )
     if not isinstance(by, str | int):
         kind = type(by).__name__
         raise InvalidInput(

@@ -56,5 +56,5 @@ class Recorded(Plain):
     def __post_init__(self) -> None:
         if self.value.ndim != 1 or self.value.shape != self.standard_error.shape:
             raise InvalidInput("numbers of recorded values have a standard error each.")
-        if not (np.isfinite(self.value).all() and (self.standard_error > 0).all()):
+        if not (np.isfinite(self.value).all() and (self.standard_error >= 0).all()):
             raise InvalidInput("numbers of recorded values are finite, and so are their errors.")

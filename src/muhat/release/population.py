@@ -158,7 +158,10 @@ def shows_population(answer: VectorAnswer) -> bool:
 
 
 def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:
-    """The moments of a release and the half-widths that they are measured in."""
+    """The moments of a release and the half-widths that they are measured in.
+
+    A constant has no width: it is 0 in any unit, and nothing is drawn.
+    """
     noise, squares, domain = answer.noise, answer.squares, answer.domain
     assert domain is not None
     if squares is not None:
@@ -168,20 +171,21 @@ def _moments(answer: VectorAnswer) -> tuple[Moments, Floats]:
         center, halves = (low + high) / 2, (high - low) / 2
     else:
         center, halves = domain.center, domain.half_widths
+    units = np.where(halves > 0, halves, 1.0)
     lacking = None if squares is None else squares.lacking
     lacking_error = None if squares is None else squares.spread.standard_error
     if isinstance(noise, Ratio):
         start = noise.shift + domain.center - center
-        sums = (noise.sums + start * noise.count) / halves
+        sums = (noise.sums + start * noise.count) / units
         spread = noise.sum_spread.standard_error + np.abs(start) * noise.count_error
-        parts = (sums, spread / halves, noise.count, noise.count_error)
+        parts = (sums, spread / units, noise.count, noise.count_error)
     else:
         assert isinstance(noise, Spread)
         assert answer.n is not None
         n = np.array([float(answer.n)])
         times = n if answer.statistic == "mean" else np.ones(1)
-        sums = (answer.value * times - n * center) / halves
-        parts = (sums, noise.standard_error * times / halves, n, np.zeros(1))
+        sums = (answer.value * times - n * center) / units
+        parts = (sums, noise.standard_error * times / units, n, np.zeros(1))
     base = 1.0 if squares is None else squares.base
     return Moments(*parts, lacking, lacking_error, base), halves
 

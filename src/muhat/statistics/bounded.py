@@ -128,9 +128,9 @@ def as_domain(
                 _check.real(Parameter("domain", f"lower bound of {name}"), low),
                 _check.real(Parameter("domain", f"upper bound of {name}"), high),
             )
-            if low >= high:
+            if low > high:
                 raise InvalidInput(
-                    f"the lower bound of {name} must be below its upper bound; "
+                    f"the lower bound of {name} must not be above its upper bound; "
                     f"got {low:g} and {high:g}."
                 )
         lower, upper = zip(*pairs, strict=True)
@@ -233,5 +233,7 @@ def _weights(
     if weights is not None:
         return weight_vector(weights, domain.dim)
     if columns is not None:
-        return np.asarray(0.5 / domain.half_widths)
+        # In widths of the bounds; what has no width has no error either.
+        widths = np.where(domain.half_widths > 0, 2 * domain.half_widths, 1.0)
+        return np.asarray(1 / widths)
     return np.ones(domain.dim)
