@@ -8,7 +8,7 @@ radius.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from muhat._words import BALL_OR_BOX, given, rows
 from muhat.bounds import in_neighbor
 from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.learning import Method
+from muhat.mechanisms.learning.pure_mean import PureMean
 from muhat.mechanisms.learning.recentring import Recentring
 from muhat.mechanisms.learning.recentring_schedule import Schedule
 from muhat.mechanisms.learning.recorded_recentring import RecordedRecentring
@@ -82,8 +83,19 @@ class LearntMean(RealsMean):
         """
         r = _check.positive("radius", radius)
         sharing = self.method.sharing
-        unit = 2 * r / (sharing.n * sharing.step_strength(self.method.final_share))
+        unit = 2 * r / sharing.n
+        if self._pure_mean is not None:
+            return unit * self._pure_mean.deviation
+        unit /= sharing.step_strength(self.method.final_share)
         return Spread(sharing.law, self.dim, np.full(self.dim, unit)).root_mean_square(self.p)[0]
+
+    @property
+    def _pure_mean(self) -> PureMean | None:
+        """The noise of the last step, if it is of another kind."""
+        method = self.method
+        if isinstance(method, Recentring | RecordedRecentring):
+            return method.pure_mean
+        return None
 
     @property
     def instance_ratio(self) -> float:
@@ -208,6 +220,7 @@ def make_method(asked: Unassuming, sharing: Sharing) -> tuple[Method, tuple[str,
     if mechanism in (None, "recentring"):
         fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection, sharing.kind)
         schedule = Schedule(*fields)
+        schedule = replace(schedule, pure_mean=schedule.pure_mean_of(sharing.protection))
         method = RecordedRecentring(sharing) if rule == "drop" else Recentring(schedule)
         finest = (
             f"no radius below {schedule.edges[0]:.2g} is looked for; records that lie closer "

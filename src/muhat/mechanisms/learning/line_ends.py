@@ -227,7 +227,7 @@ def line_interval(steps: Steps, center: float, radius: float, outside: Fraction)
     up_to = recipe.run({(0,): counts}, sharing.n)[:-1]
     left, right = tails(up_to, line.offsets, sharing.n, float(recipe.query.scales.max()))
     mean_share = 1 - steps.spent - CURVE_SHARE - outside
-    first, second = best_ends(left, right, 1 / sharing.step_strength(float(mean_share)))
+    first, second = best_ends(left, right, sharing.mean_noise(float(mean_share)))
     lower, upper = -float(left.offsets[first]), float(right.offsets[second])
     steps.transcript.steps.append(Step("curve", CURVE_SHARE, (upper - lower) / 2))
     before, after = len(line.offsets) + 1 - first, len(line.offsets) + 1 + second

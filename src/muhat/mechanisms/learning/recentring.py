@@ -14,7 +14,8 @@ g ∈ [0, 1] shrinks V as James and Stein do: towards 1 if records beyond r pull
 towards 0 if V is hardly more than its noise. Intervals are about the sum with V itself, whose noise
 is known. If the centre has moved, and under pure privacy, there
 is no V, and the last ball is (c, t). On a line, with normal noise, a curve of counts around (c, r)
-shows two ends instead of t, and the records between them are averaged (`line_ends.py`).
+shows two ends instead of t, and the records between them are averaged (`line_ends.py`), under
+(ε, δ) with pure noise (`pure_mean.py`).
 
 Every step is private by itself, given the outputs of the steps before it: a quantile rests on
 counts of sensitivity 1, a mean is that of a public ball by then. The steps' shares of the promise
@@ -41,6 +42,7 @@ from muhat.mechanisms.learning.last_radius import EDGES, Places
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.line_ends import CURVE_SHARE, LineEdges, line_interval, prefix_recipe
 from muhat.mechanisms.learning.outside_count import OutsideCount, count_outside
+from muhat.mechanisms.learning.pure_mean import PureMean
 from muhat.mechanisms.learning.ratio_mean import Shell, ratio_mean
 from muhat.mechanisms.learning.recentring_schedule import (
     ASIDE_SHARE,
@@ -70,13 +72,21 @@ class Recentring(Plain):
     name = "recentring"
 
     @property
+    def pure_mean(self) -> PureMean | None:
+        """The noise of the last step, if it is of another kind."""
+        return self.schedule.pure_mean
+
+    @property
     def summary(self) -> str:
         """What it does, in a few words."""
         if self.schedule.is_hopeless:
             return "n is too small to learn any ball: 0, the public default, at the full cost"
+        pure = self.pure_mean
+        part = "" if pure is None else f"; pure noise for {100 * float(pure.share):.0f} %"
+        last = part and f"{part} of ε on the mean"
         return (
             "a ball around the records is learnt privately, most often in 2 rounds, "
-            f"in at most {MOST_ROUNDS}"
+            f"in at most {MOST_ROUNDS}{last}"
         )
 
     @property
@@ -91,11 +101,16 @@ class Recentring(Plain):
         if schedule.is_hopeless:
             return {"the public default": 1.0}
         ends = "curve of counts" if schedule.last.on_line else "last radius, most often"
-        return {
+        learning = {
             "first radius": float(schedule.first_share),
             "centre, each round": float(schedule.center_share),
             ends: float(schedule.last.likely_share),
             "records outside it": float(schedule.outside_share),
+        }
+        if schedule.pure_mean is not None:
+            return {**learning, "all of these, at most": float(schedule.limit)}
+        return {
+            **learning,
             "the mean, after two rounds": float(schedule.likely_final_share),
             "the mean, at least": float(schedule.least_final_share),
         }
@@ -134,6 +149,7 @@ class Recentring(Plain):
         schedule.search(2, schedule.outside_share)
         for share in (schedule.crude_share, schedule.least_final_share):
             schedule.recipe_in(self.largest_ball, share, schedule.weights)
+        schedule.last_recipe(self.largest_ball, schedule.least_final_share)
 
     @property
     def largest_ball(self) -> Domain:
@@ -286,10 +302,10 @@ class _Chain:
         """The mean of the records clipped to a ball."""
         steps = self._steps
         if self._counted:
-            ratio = steps.ratio("mean", center, radius, 1 - steps.spent)
+            ratio = steps.last_ratio(center, radius)
             domain = around(center, radius, self._schedule.weights)
             return ratio_mean(ratio, domain, tuple(steps.transcript.steps))
-        value, noise, domain = steps.mean("mean", center, radius, 1 - steps.spent)
+        value, noise, domain = steps.last_mean(center, radius)
         return Learnt(value, noise, domain, tuple(steps.transcript.steps))
 
     def mean(self, found: _Around, outer: int) -> Learnt:
@@ -302,11 +318,11 @@ class _Chain:
         shell, scale = self._shell("shell", center, float(inner), float(last), share)
         ball = around(center, float(last), schedule.weights)
         if self._counted:
-            ratio = steps.ratio("mean", center, float(inner), 1 - steps.spent)
+            ratio = steps.last_ratio(center, float(inner))
             units = schedule.n / schedule.weights
             beyond = Shell(shell * units, shrunk(shell, scale) * units, scale * units)
             return ratio_mean(ratio, ball, tuple(steps.transcript.steps), beyond)
-        value, noise, _ = steps.mean("mean", center, float(inner), 1 - steps.spent)
+        value, noise, _ = steps.last_mean(center, float(inner))
         whole = together(noise, scale / schedule.weights)
         return Learnt(
             value + shrunk(shell, scale) / schedule.weights,

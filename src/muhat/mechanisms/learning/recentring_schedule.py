@@ -15,6 +15,7 @@ import numpy as np
 
 from muhat._arrays import Floats
 from muhat._plain import Key, Plain
+from muhat.domains import Domain
 from muhat.mechanisms.learning.last_radius import (
     ASIDE_PLACES,
     EDGES,
@@ -23,9 +24,12 @@ from muhat.mechanisms.learning.last_radius import (
     LastRadius,
     Places,
 )
+from muhat.mechanisms.learning.pure_mean import WORTH, PureMean
 from muhat.mechanisms.learning.sharing import Sharing, least_number, short_fraction
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
+from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.protection import Protection
 
 SHRUNK = 0.75
 """A new centre that leaves more than this of the radius ends the search for better ones."""
@@ -49,6 +53,9 @@ tenth of them."""
 ASIDE_SHARE, LOPSIDED = Fraction(1, 50), 2.0
 """What it costs to learn where the records beyond the radius pull, and how many times its noise
 that must be for the centre to move."""
+
+LEAST_LEARNING = Fraction(26, 100)
+"""What is left for all steps but a mean with pure noise: a curve of counts, and a little more."""
 
 THICK, THINNEST = 2.5, 1.02
 """A centre may move if the last radius is so many times the inner one; a shell is told from the
@@ -94,9 +101,54 @@ class Schedule(
         Key("most_share", "last.most_share"),
         "outside_share",
         Key("hopeless", "is_hopeless"),
+        Key("pure_mean", optional=True),
     ),
 ):
-    """Everything about the chain that is decided before any data is seen."""
+    """Everything about the chain that is decided before any data is seen.
+
+    With a `pure_mean` the last step has pure noise, and the others have all of δ.
+    """
+
+    pure_mean: PureMean | None = None
+
+    def __post_init__(self) -> None:
+        pure = self.pure_mean
+        if pure is not None and not (self.last.on_line and pure.chain == self.protection):
+            raise AssertionError(
+                "pure noise is for the mean on a line, of the promise of the chain"
+            )
+
+    def pure_mean_of(
+        self, whole: Protection, spent: Fraction = Fraction(0), *, counted: bool = False
+    ) -> PureMean | None:
+        """Pure noise on the mean, where that is less, after what was spent of the whole promise.
+
+        What it leaves is enough for the steps of the common path, and two rounds more.
+        """
+        if self.pure or not self.last.on_line or self.is_hopeless:
+            return None
+        rounds = 2 * (self.center_share + self.first_share)
+        learning = max(1 - self.likely_final_share + rounds, LEAST_LEARNING)
+        found = PureMean.leaving(whole, learning, spent, counted)
+        most = WORTH * self.mean_noise(float(self.likely_final_share))
+        return found if found is not None and found.deviation <= most else None
+
+    @property
+    def limit(self) -> Fraction:
+        return Fraction(1) if self.pure_mean is None else self.pure_mean.limit
+
+    def mean_noise(self, share: float) -> float:
+        return super().mean_noise(share) if self.pure_mean is None else self.pure_mean.deviation
+
+    def last_recipe(self, ball: Domain, share: Fraction) -> Recipe:
+        if self.pure_mean is None:
+            return super().last_recipe(ball, share)
+        return self.pure_mean.recipe(ball, self.weights)
+
+    def recorded_in(self, ball: Domain, share: Fraction) -> Recipe:
+        if self.pure_mean is None:
+            return super().recorded_in(ball, share)
+        return self.pure_mean.recorded(ball, self.weights)
 
     @property
     def limits(self) -> Limits:
@@ -150,7 +202,15 @@ class Schedule(
         rounds = max((cells - 1).bit_length(), 1)
         reach = 2 * math.log(1000 * cells) if self.pure else 4 * math.sqrt(rounds)
         wanted = self.share_of(reach / part)
-        return short_fraction(min(max(wanted, self.limits.radius_least), self.limits.radius_most))
+        return short_fraction(min(max(wanted, self.limits.radius_least), self._radius_most))
+
+    @cached_property
+    def _radius_most(self) -> float:
+        """What a search for a radius may take; the curve of counts must still be affordable."""
+        if self.pure_mean is None:
+            return self.limits.radius_most
+        left = self.limit - self.last.most_share - self.outside_share - self.question_share
+        return min(self.limits.radius_most, float(left) * (1 - 2.0**-40))
 
     @cached_property
     def first_share(self) -> Fraction:
@@ -204,7 +264,7 @@ class Schedule(
     @cached_property
     def reserved(self) -> Fraction:
         """What no round may touch: the last steps at their dearest, and a part for the mean."""
-        return LEAST_LEFT + self.last.most_share + self.most_aside + self.outside_share
+        return self.least_final_share + self.last.most_share + self.most_aside + self.outside_share
 
     @property
     def most_aside(self) -> Fraction:
@@ -224,7 +284,7 @@ class Schedule(
     @property
     def least_final_share(self) -> Fraction:
         """What is left for the mean itself, whatever path is taken."""
-        return LEAST_LEFT
+        return LEAST_LEFT if self.pure_mean is None else 1 - self.limit
 
     @property
     def likely_final_share(self) -> Fraction:
@@ -267,5 +327,5 @@ class Schedule(
 
     @cached_property
     def least_n(self) -> int:
-        """The least number of records that is enough."""
-        return least_number(lambda n: replace(self, n=n).is_enough)
+        """The least number of records that is enough; noise on the mean is chosen for each."""
+        return least_number(lambda n: replace(self, n=n, pure_mean=None).is_enough)

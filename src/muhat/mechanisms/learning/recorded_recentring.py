@@ -22,6 +22,7 @@ import numpy as np
 from muhat._plain import Plain
 from muhat.mechanisms.learning.learning import Learnt
 from muhat.mechanisms.learning.outside_count import count_outside
+from muhat.mechanisms.learning.pure_mean import PureMean
 from muhat.mechanisms.learning.ratio_mean import FEW
 from muhat.mechanisms.learning.recentring import Recentring, recentred_mean
 from muhat.mechanisms.learning.recentring_schedule import Schedule
@@ -64,7 +65,16 @@ class RecordedRecentring(Plain, keys=("complete", "number_share", "number")):
         """The chain for so many complete records."""
         sharing = self.sharing
         rest = sharing.protect(1 - self.number_share)
-        return Schedule(sharing.magnitude, sharing.weights, records, rest, sharing.kind)
+        fields = (sharing.magnitude, sharing.weights, records, rest, sharing.kind)
+        return Schedule(*fields, self.pure_mean)
+
+    @cached_property
+    def pure_mean(self) -> PureMean | None:
+        """Pure noise on the mean of one column, as for n complete records."""
+        sharing, share = self.sharing, self.number_share
+        rest = sharing.protect(1 - share)
+        whole = Schedule(sharing.magnitude, sharing.weights, sharing.n, rest, sharing.kind)
+        return whole.pure_mean_of(sharing.protection, share, counted=True)
 
     @cached_property
     def complete(self) -> Recentring:

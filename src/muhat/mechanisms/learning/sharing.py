@@ -101,6 +101,15 @@ class Sharing(Plain):
         return NoisySearch(cells, self.search_law, strength_squared, contributions)
 
     @property
+    def limit(self) -> Fraction:
+        """What all steps but the last mean may take together."""
+        return Fraction(1)
+
+    def mean_noise(self, share: float) -> float:
+        """That on the sum of the last mean, for a share, by what one record moves it."""
+        return 1 / self.step_strength(share)
+
+    @property
     def spread(self) -> float:
         """(E‖z‖²)^½ of noise for a sum of unit sensitivity at strength 1: √d, or √(d(d + 1))."""
         return math.sqrt(self.dim * self.law.variance(self.dim))
@@ -130,6 +139,10 @@ class Sharing(Plain):
         protection = self.protect(share)
         body = Body.of(ball, 2.0, weights, protection.neighbors)
         return ELLIPSOIDAL[self.kind].make(body, 2.0, weights, protection)
+
+    def last_recipe(self, ball: Domain, share: Fraction) -> Recipe:
+        """The noisy sum of the last mean, for the share that is left."""
+        return self.recipe_in(ball, share, self.weights)
 
     def recorded_in(self, ball: Domain, share: Fraction) -> Recipe:
         """As `recipe_in`, with the noisy number of the records, some of which may be missing."""

@@ -16,6 +16,7 @@ from muhat.domains.lattice import Lattice
 from muhat.errors import DataChanged
 from muhat.mechanisms.learning.sharing import Sharing, around
 from muhat.mechanisms.sums.ratio import Ratio
+from muhat.mechanisms.sums.recipe import Recipe
 from muhat.noise.spread import Spread
 
 if TYPE_CHECKING:
@@ -52,18 +53,19 @@ class Step:
 
 @dataclass
 class Transcript:
-    """The steps taken, in order; their shares never exceed 1."""
+    """The steps taken, in order; their shares never exceed 1, nor a limit before the last one."""
 
     steps: list[Step] = field(default_factory=list)
+    limit: Fraction = Fraction(1)
 
     @property
     def spent(self) -> Fraction:
         """The sum of all shares, exactly."""
         return sum((step.share for step in self.steps), Fraction(0))
 
-    def charge(self, share: Fraction) -> None:
+    def charge(self, share: Fraction, *, last: bool = False) -> None:
         """Refuse a step that would exceed the promise; called before its noise is drawn."""
-        if share <= 0 or self.spent + share > 1:
+        if share <= 0 or self.spent + share > (1 if last else self.limit):
             raise AssertionError("the steps would exceed the promise")
 
 
@@ -73,7 +75,7 @@ class Steps:
     def __init__(self, sharing: Sharing, reader: Reader) -> None:
         self.sharing = sharing
         self.reader = reader
-        self.transcript = Transcript()
+        self.transcript = Transcript(limit=sharing.limit)
 
     @property
     def spent(self) -> Fraction:
@@ -99,30 +101,42 @@ class Steps:
     ) -> tuple[Floats, Spread, Domain]:
         """The noisy mean of the records clipped to a ball, its noise, and the ball."""
         self.transcript.charge(share)
+        ball = around(center, radius, self.sharing.weights)
+        recipe = self.sharing.recipe_in(ball, share, self.sharing.weights)
+        return self._mean(recipe, Step(name, share, radius), ball)
+
+    def last_mean(self, center: Floats, radius: float) -> tuple[Floats, Spread, Domain]:
+        """The same, for all that is left."""
+        share = 1 - self.spent
+        self.transcript.charge(share, last=True)
+        ball = around(center, radius, self.sharing.weights)
+        recipe = self.sharing.last_recipe(ball, share)
+        return self._mean(recipe, Step("mean", share, radius), ball)
+
+    def _mean(self, recipe: Recipe, step: Step, ball: Domain) -> tuple[Floats, Spread, Domain]:
         sharing = self.sharing
-        ball = around(center, radius, sharing.weights)
-        recipe = sharing.recipe_in(ball, share, sharing.weights)
         lattice = recipe.query.lattice
         assert lattice is not None
         assert recipe.center is not None
         totals = self.reader.sums(lattice)
         noisy = [total / sharing.n for total in recipe.run(totals, sharing.n)]
-        self.transcript.steps.append(Step(name, share, radius))
+        self.transcript.steps.append(step)
         spread = Spread(recipe.law, recipe.query.rows, recipe.scales, recipe.factor)
         return recipe.center + recipe.to_domain(noisy), spread.shrunk(sharing.n), ball
 
-    def ratio(self, name: str, center: Floats, radius: float, share: Fraction) -> Ratio:
+    def last_ratio(self, center: Floats, radius: float) -> Ratio:
         """The noisy sum of the records clipped to a ball, seen from its centre, and their number.
 
-        For records of which some may be missing.
+        For records of which some may be missing, and all that is left.
         """
-        self.transcript.charge(share)
+        share = 1 - self.spent
+        self.transcript.charge(share, last=True)
         ball = around(center, radius, self.sharing.weights)
         recipe = self.sharing.recorded_in(ball, share)
         lattice = recipe.query.lattice
         assert lattice is not None
         *sums, number = recipe.run(self.reader.sums(lattice), self.reader.rows)
-        self.transcript.steps.append(Step(name, share, radius))
+        self.transcript.steps.append(Step("mean", share, radius))
         return Ratio(
             recipe.to_domain(sums),
             np.array([float(number)]),
