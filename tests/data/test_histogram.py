@@ -27,6 +27,7 @@ from muhat.data import cell_kernel, memory, text_file
 from muhat.data.base import paced
 from muhat.data.categories import Categories, categories_of
 from muhat.data.cell_kernel import CellTables, counted_together
+from muhat.data.coding import Coder
 from muhat.data.histogram import open_cells, require_every_record
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
 
@@ -526,3 +527,13 @@ def test_categories_of_a_source_are_those_it_was_opened_with() -> None:
     source = open_cells({"a": ["f"], "b": [0]}, None, categories)
     assert source.categories == categories
     assert all(isinstance(each, Categories) for each in source.categories)
+
+
+def test_a_dictionary_is_looked_up_again_when_it_changes():
+    (categories,) = categories_of({"x": ["a", "b", "c"]})
+    coder = Coder(categories)
+    remembering = coder.remembering()
+    for words in (["a", "b"], ["a", "b"], ["b", "a"], ["c", "x"], ["c", None], ["a", "b"]):
+        array = pa.array(words * 3).dictionary_encode()
+        assert remembering.of_arrow(array).values.tolist() == coder.of_arrow(array).values.tolist()
+    assert coder._seen is None

@@ -185,9 +185,10 @@ def codes_of_groups(
     codes: Sequence[NDArray[Any]], sizes: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """The group of every record, in C order of the columns, and which have one; None if all do."""
-    groups = np.zeros(len(codes[0]), np.int64)
-    for axis, size in zip(codes, sizes, strict=True):
-        groups = groups * size + axis
+    groups = codes[0].astype(np.int64)
+    for axis, size in zip(codes[1:], sizes[1:], strict=True):
+        groups *= size
+        groups += axis
     return groups, kept_records(codes, sizes)
 
 

@@ -8,6 +8,7 @@ true and false, all small, all capital or with a capital first letter, or the nu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,17 @@ class Coder:
         self._words = _spellings(categories)
         self._bytes = {word.encode(): cell for word, cell in self._words.items()}
         self._numbers = None if self.is_text else _matcher(categories)
+        self._remembers = False
+        self._seen: tuple[Any, NDArray[Any]] | None = None
+
+    def remembering(self) -> Coder:
+        """The same for batches that share a dictionary: its values are looked up once.
+
+        What it remembers is data: it is for one partition, and never leaves it.
+        """
+        other = copy(self)
+        other._remembers = True
+        return other
 
     def require(self, field: Field) -> None:
         """InvalidInput for a column of a type that has no such categories."""
@@ -137,13 +149,22 @@ class Coder:
         """Codes of the distinct values, handed out by index."""
         if len(array.dictionary) > len(array):
             return self.of_arrow(array.dictionary_decode())
-        known = self.of_arrow(array.dictionary).values
+        known = self._of_values(array.dictionary)
         places = array.indices
         if places.null_count:
             # One more entry, for what is missing.
             known = np.append(known, known.dtype.type(self.absent))
             places = places.cast("int64").fill_null(len(known) - 1)
-        return Integers(known[places.to_numpy(zero_copy_only=False)])
+        return Integers(known.take(places.to_numpy(zero_copy_only=False)))
+
+    def _of_values(self, dictionary: Any) -> NDArray[Any]:
+        """The codes of a dictionary's values, the last one's if it is the same."""
+        if self._seen is not None and self._seen[0].equals(dictionary):
+            return self._seen[1]
+        known = self.of_arrow(dictionary).values
+        if self._remembers:
+            self._seen = dictionary, known
+        return known
 
     def _number_cells(self, column: Column) -> Cells:
         assert self._numbers is not None

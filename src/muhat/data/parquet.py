@@ -8,6 +8,7 @@ from typing import Any
 
 from muhat.data.arrow import batch_of, fields_of
 from muhat.data.base import Partition
+from muhat.data.coding import Coder
 from muhat.data.file import File, Format, Opening
 from muhat.data.selection import Coders, Field, places
 from muhat.records.columns import Batch
@@ -71,6 +72,7 @@ class ParquetFile(File):
             for position, coder in zip(positions, coders, strict=True)
             if coder is not None and self._repeats(self.fields[position], groups)
         ]
+        coders = [each.remembering() if isinstance(each, Coder) else each for each in coders]
         with pq.ParquetFile(
             self.path, metadata=self._metadata, pre_buffer=False, read_dictionary=labels
         ) as file:

@@ -223,8 +223,14 @@ class BoxKernel:
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
+        return np.stack(self.parts(columns, drop=drop), axis=1, dtype=np.int64)
+
+    def parts(self, columns: Sequence[Column], *, drop: bool) -> list[Steps | Mask]:
+        """The same by coordinates; the numbers of recorded values as masks."""
         present = whole_records(columns) if drop else None
-        steps, squares, counts = [], [], []
+        steps: list[Steps | Mask] = []
+        squares: list[Steps | Mask] = []
+        counts: list[Steps | Mask] = []
         for coordinate, column in zip(self._coordinates, columns, strict=True):
             words, offset, _ = self._words(coordinate, column, present)
             steps.append(words - offset)
@@ -232,8 +238,8 @@ class BoxKernel:
                 squared, start = self._squared(coordinate, words, offset)
                 squares.append(squared - start)
             if self._counts:
-                counts.append(column.present().astype(np.int64))
-        return np.stack([*steps, *squares, *counts], axis=1)
+                counts.append(column.present())
+        return [*steps, *squares, *counts]
 
     def _words(
         self, coordinate: Coordinate, column: Column, present: Mask | None
