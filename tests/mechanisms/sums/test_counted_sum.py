@@ -121,7 +121,7 @@ def test_squares_that_are_asked_for_keep_laplace_noise_and_stairs_can_be_asked_f
         )
 
     assert plan(2.0, population=True).mechanism == plan(0.5).mechanism == "laplace"
-    assert "population=True (--population) it is laplace" in plan(2.0).describe()
+    assert "population=True (--population) the error is at most" in plan(2.0).describe()
     assert plan(0.5, mechanism="staircase").mechanism == "staircase"
     assert plan(0.5, population=False).mechanism == "staircase"
     with pytest.raises(mh.InvalidInput, match="complete records"):
