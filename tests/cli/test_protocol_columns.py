@@ -9,6 +9,8 @@ from protocol_command import run
 import muhat as mh
 
 AGE = ("--bounds", "age=16:90")
+pytestmark = pytest.mark.usefixtures("own_device")
+
 LOCAL = ("--epsilon", "2")
 SHUFFLE = (*LOCAL, "--delta", "1e-6", "--model", "shuffle")
 

@@ -10,13 +10,13 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from errno import ELOOP
 from pathlib import Path
 from typing import IO
 
 import click
 
 from muhat.errors import InvalidInput
+from muhat.stream.state import sync_folder
 
 PRIVATE = 0o600
 """Only for the owner."""
@@ -31,20 +31,23 @@ def check_apart(path: str, inputs: Iterable[str], option: str = "--out") -> None
 
 @contextmanager
 def output(path: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """The file, emptied, or standard output for "-"; one sentence if it cannot be written.
+    """The file, or standard output for "-"; one sentence if it cannot be written.
 
-    `mode` holds for a file that was there before, too, if it is `PRIVATE`. A reader that leaves
-    early is no mistake.
+    A file is written beside its place and put there when it is whole and on the disk: whoever stops
+    halfway leaves the one that was there. A reader that leaves early is no mistake.
     """
     try:
         if path == "-":
             with click.open_file("-", "wb") as stream:
                 yield stream
                 stream.flush()
-            return
-        with os.fdopen(_opened(path, mode), "wb") as written:
-            yield written
-            written.flush()
+        elif _is_file_to_be(path):
+            with _put_in_place(Path(path), mode) as written:
+                yield written
+        else:
+            with os.fdopen(_beyond_link(path), "wb") as written:
+                yield written
+                written.flush()
     except BrokenPipeError:
         raise
     except OSError:
@@ -52,32 +55,43 @@ def output(path: str, mode: int = 0o666) -> Iterator[IO[bytes]]:
         raise InvalidInput(f"{name} cannot be written.") from None
 
 
-def _opened(path: str, mode: int) -> int:
+def _is_file_to_be(path: str) -> bool:
+    """Whether a file is there, or nothing; not a link, a pipe or a device."""
     try:
-        found = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NOFOLLOW, mode)
-    except OSError as error:
-        if error.errno != ELOOP:
-            raise
-        found = _beyond_link(path)
-    if mode == PRIVATE and stat.S_ISREG(os.fstat(found).st_mode):
-        os.chmod(found, mode)
-    return found
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+@contextmanager
+def _put_in_place(path: Path, mode: int) -> Iterator[IO[bytes]]:
+    part = path.with_name(f".{path.name[:200]}.{os.urandom(4).hex()}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as written:
+            yield written
+            written.flush()
+            os.fsync(written.fileno())
+        # What is a link by now is replaced, not followed.
+        part.replace(path)
+        sync_folder(path.parent)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _beyond_link(path: str) -> int:
-    """The pipe or the device that a link leads to; a file is neither made nor emptied there."""
+    """The pipe or the device that a name or a link leads to; no file is made or emptied there."""
     refused = InvalidInput(f"{path} is a link, which is not followed; name a file.")
     try:
         found = os.open(path, os.O_WRONLY)
     except OSError:
+        if not os.path.islink(path):
+            raise
         raise refused from None
     if stat.S_ISREG(os.fstat(found).st_mode):
         os.close(found)
         raise refused
     return found
-
-
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def _is_same(one: str, other: str) -> bool:

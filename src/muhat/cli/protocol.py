@@ -51,6 +51,11 @@ for command in (account_group, key_command, signer_command, sign_command):
     protocol.add_command(command)
 
 
+_claims_option = click.option(
+    "--claims", metavar="FOLDER", help="Where closed rounds are noted; a folder of your own."
+)
+
+
 def _where_options(command: Any) -> Any:
     for option in (
         click.option(
@@ -199,18 +204,32 @@ def client(
 @click.argument("description")
 @click.argument("files", nargs=-1)
 @signer_option
-@click.option("--out", default="-", help="Where to write the mixed messages; standard output.")
-def shuffle(description: str, files: tuple[str, ...], signer: str | None, out: str) -> None:
+@_claims_option
+@click.option(
+    "--out",
+    default="-",
+    help="Where to write the mixed messages, for you alone to read; standard output.",
+)
+def shuffle(
+    description: str,
+    files: tuple[str, ...],
+    signer: str | None,
+    claims: str | None,
+    out: str,
+) -> None:
     """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose.
 
-    Mix a round when all of it is there: what comes between two mixes can be told from the rest.
+    Mix a round when all of it is there: what comes between two mixes can be told from the rest, and
+    so a round is mixed once.
     """
+    from muhat.protocols.roles.closing import close_shuffler
+
     check_apart(out, (description, *files))
     round_ = read_round(description, signer)
     shuffler = round_.shuffler()
     for messages in messages_in(files, round_):
         click.echo(str(shuffler.take(messages)), err=True)
-    write_all(out, shuffler.mixed())
+    write_all(out, shuffler.mixed(), PRIVATE, lambda: close_shuffler(shuffler, claims))
 
 
 @protocol.command(
@@ -220,6 +239,7 @@ def shuffle(description: str, files: tuple[str, ...], signer: str | None, out: s
 @click.argument("files", nargs=-1)
 @click.option("--next", "following", default="-", help="Where the next round's description goes.")
 @signer_option
+@_claims_option
 @click.option("--key", metavar="FILE", help="The server's key, if the messages are sealed to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def server(
@@ -227,11 +247,16 @@ def server(
     files: tuple[str, ...],
     following: str,
     signer: str | None,
+    claims: str | None,
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Take the messages of FILES (or of standard input) and close the round."""
+    """Take the messages of FILES (or of standard input) and close the round.
+
+    A round is closed by one set of messages.
+    """
     from muhat.protocols import Protocol
+    from muhat.protocols.roles.closing import close_server
 
     check_apart(following, (description, *files, *([key] if key else [])), "--next")
     round_ = read_round(description, signer)
@@ -239,6 +264,7 @@ def server(
     for messages in messages_in(files, round_):
         click.echo(str(collector.take(messages)), err=True)
     result = collector.finish()
+    close_server(collector, claims)
     if isinstance(result, Protocol):
         write_description(following, result)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING
 
@@ -75,8 +75,16 @@ def _read(path: str, stream: IO[bytes], longest: int) -> Iterator[bytes]:
         raise InvalidInput(f"{_name(path)} cannot be read.") from None
 
 
-def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
-    """Messages to a file, or to standard output: how many. No file is touched before the first."""
+def write_all(
+    path: str,
+    messages: Iterable[bytes],
+    mode: int = 0o666,
+    before: Callable[[], None] = lambda: None,
+) -> int:
+    """Messages to a file, or to standard output: how many. No file is touched before the first.
+
+    `before` is called when they are written, and nobody can see them yet.
+    """
     from muhat.protocols.roles.messages import write_messages
 
     if path == "-" and sys.stdout.isatty():
@@ -84,7 +92,12 @@ def write_all(path: str, messages: Iterable[bytes], mode: int = 0o666) -> int:
     left = iter(messages)
     first = list(islice(left, 1))
     with output(path, mode) as stream:
-        return write_messages(stream, chain(first, left))
+        if path == "-":
+            before()
+            return write_messages(stream, chain(first, left))
+        written = write_messages(stream, chain(first, left))
+        before()
+        return written
 
 
 def _name(path: str) -> str:
