@@ -53,11 +53,8 @@ def states(con, data, columns, coders, accumulator, relation=None):
 def tallied(words, relation, tally, kind):
     """What a query of one column finds."""
     query = compiled(tally, [sql_column("x0", kind)], words)
-    relation = relation.project("#1 AS x0")
-    for projection in query.projections:
-        relation = relation.project(f"*, {projection}")
-    listed = ", ".join((*query.groups, *query.sums))
-    return query.tallied(relation.aggregate(listed, ", ".join(query.groups)).fetchall())
+    source = RelationSource(relation, (relation.columns[0],), 1, (None,))
+    return query.tallied(source._asked(query))
 
 
 @pytest.mark.parametrize("name", [name for name in COLUMNS if name != "text"])
@@ -182,9 +179,10 @@ def test_q_is_an_integer_of_the_box_whatever_floats_do(con, lie):
     places = [place for place in places if not place.scale_exponent]
     steps = tuple(Summand(BoxStep(0, place)) for place in places)
     query = compiled(Tally((), steps), [sql_column("x0", "DOUBLE")], Lying(lie))
-    for projection in query.projections:
-        relation = relation.project(f"*, {projection}")
-    names = [each.removeprefix("sum(").removesuffix(")") for each in query.sums[1:]]
+    *projections, added = query.stages
+    for projection in projections:
+        relation = relation.project(f"*, {', '.join(projection.columns)}")
+    names = [each.removeprefix("sum(").partition(")")[0] for each in added.columns[1:]]
     for row in relation.project(", ".join(names)).fetchall():
         for place, q in zip(places, row, strict=True):
             assert place.lower <= q <= place.upper or q == place.absent

@@ -163,20 +163,17 @@ class RelationSource(StreamSource):
     def _chosen(self) -> Iterator[list[Any]]:
         import pyarrow as pa
 
-        for part in pa.RecordBatchReader.from_stream(self._relation()):
+        for part in pa.RecordBatchReader.from_stream(self._data.project(self._listed())):
             yield list(part.columns)
 
-    def _relation(self) -> Any:
+    def _listed(self) -> str:
         """The columns that are read, by their places: no name can be mistaken for another."""
         places = enumerate(self._positions)
-        return self._data.project(", ".join(f"#{at + 1} AS x{place}" for place, at in places))
+        return ", ".join(f"#{at + 1} AS x{place}" for place, at in places) or "1 AS nothing"
 
     def _asked(self, query: Query) -> list[Any]:
-        relation = self._relation() if self._positions else self._data
-        for projection in query.projections:
-            relation = relation.project(f"*, {projection}")
-        listed = ", ".join((*query.groups, *query.sums))
-        return list(relation.aggregate(listed, ", ".join(query.groups)).fetchall())
+        records = f"SELECT {self._listed()} FROM {NAME}"
+        return list(self._data.query(NAME, query.over(records)).fetchall())
 
 
 def _hold_snapshot(relation: Any) -> None:

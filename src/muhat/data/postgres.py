@@ -179,13 +179,8 @@ class PostgresSource(PartitionedSource):
         return [Partition(0, self._batches)]
 
     def _asked(self, query: Query) -> list[Any]:
-        inner = self._records()
-        for projection in query.projections:
-            # What has an offset is not taken apart, so that nothing is worked out twice.
-            inner = f"SELECT *, {projection} FROM ({inner}) AS part OFFSET 0"
-        groups = f" GROUP BY {', '.join(query.groups)}" if query.groups else ""
-        listed = ", ".join((*query.groups, *query.sums))
-        text = f"SELECT {listed} FROM ({inner}) AS whole{groups}"
+        # What has an offset is not taken apart, so that nothing is worked out twice.
+        text = query.over(self._records(), fence=" OFFSET 0")
         return list(self._connection.execute(text).fetchall())
 
     def _records(self) -> str:

@@ -49,16 +49,34 @@ Answers = TypeVar("Answers", bound=Adds)
 
 
 @dataclass(frozen=True)
-class Query:
-    """Projections, each of all columns so far and some more; then sums by groups.
+class Stage:
+    """A projection of all columns so far and of these; or, by `groups`, nothing but these."""
 
-    `cells` are how many values each of the groups' columns may have, from 0 on.
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Stages, each of what the one before makes; at last the cells' codes, counts and sums.
+
+    `cells` are how many codes there are in each of the first columns, from 0 on.
     """
 
-    projections: tuple[str, ...]
-    groups: tuple[str, ...]
-    sums: tuple[str, ...]
+    stages: tuple[Stage, ...]
     cells: tuple[int, ...]
+
+    def over(self, records: str, fence: str = "") -> str:
+        """The text, for records that a query selects as x0, x1, …; `fence` ends projections."""
+        text = records
+        for stage in self.stages:
+            listed, groups = ", ".join(stage.columns), ", ".join(stage.groups or ())
+            if stage.groups is None:
+                text = f"SELECT *, {listed} FROM ({text}) AS part{fence}"
+            else:
+                by = f" GROUP BY {groups}" if groups else ""
+                text = f"SELECT {listed} FROM ({text}) AS part{by}"
+        return text
 
     def tallied(self, rows: Iterable[Sequence[int | None]]) -> Tallied:
         """What the rows of the answer say; ValueError if they cannot be that."""
@@ -119,36 +137,62 @@ class _Compiler:
         self._dialect = dialect
         self._named: dict[str, str] = {}
         self._levels: dict[str, int] = {}
+        self._keys: list[str] = []
 
     def query(self, tally: Tally) -> Query:
-        """The query of a tally."""
-        groups = tuple(self._name(self._cell(cell)) for cell in tally.by)
-        sums = ("count(*)", *(self._sum(each) for each in tally.sums))
+        """The query of a tally.
+
+        Records are first added up by texts as they are, and then by the codes of these: of one
+        and the same text the code is found once, not in every record.
+        """
+        codes = [self._code(cell) for cell in tally.by]
+        keys = tuple(self._keys)
+        sums = ["count(*)", *(self._sum(each) for each in tally.sums)]
         levels: list[list[str]] = [[] for _ in range(max(self._levels.values(), default=-1) + 1)]
         for text, name in self._named.items():
             levels[self._levels[name]].append(f"{text} AS {name}")
-        cells = tuple(cell.cells for cell in tally.by)
-        return Query(tuple(", ".join(level) for level in levels), groups, sums, cells)
+        stages = [Stage(tuple(level)) for level in levels]
+        stages.append(Stage((*keys, *(f"{text} AS s{k}" for k, text in enumerate(sums))), keys))
+        if codes:
+            groups = tuple(f"g{k}" for k in range(len(codes)))
+            stages.append(Stage(tuple(f"{code} AS g{k}" for k, code in enumerate(codes))))
+            totals = (f"sum(s{k})" for k in range(len(sums)))
+            stages.append(Stage((*groups, *totals), groups))
+        return Query(tuple(stages), tuple(cell.cells for cell in tally.by))
 
     def _name(self, text: str, *parts: str) -> str:
-        """A name for an expression that has these names in it."""
+        """A name for an expression that has these names in it; a column has its own."""
+        if text.isidentifier():
+            return text
         if text not in self._named:
             name = self._named[text] = f"n{len(self._named)}"
-            self._levels[name] = max((self._levels[part] + 1 for part in parts), default=0)
+            self._levels[name] = max((self._levels.get(part, -1) + 1 for part in parts), default=0)
         return self._named[text]
 
-    def _cell(self, cell: RecordCell) -> str:
+    def _code(self, cell: RecordCell) -> str:
+        """The code of a cell, in terms of the keys that records are first added up by."""
         if isinstance(cell, CoderCell):
-            return code_of(self._columns[cell.column], cell.coder, self._dialect)
+            column = self._columns[cell.column]
+            if column.kind != "text":
+                return self._key(code_of(column, cell.coder, self._dialect))
+            raw = SqlColumn(self._key(self._dialect.same_bytes(column.value)), "text")
+            return code_of(raw, cell.coder, self._dialect)
         if isinstance(cell, BlockCell):
-            return block_of(cell, self._columns[cell.column], self._dialect)
+            return self._key(block_of(cell, self._columns[cell.column], self._dialect))
         # Only where other values have no cell are records left out.
         kept = [
-            f"{self._cell(axis)} < {axis.coder.size}"
+            f"{self._code(axis)} < {axis.coder.size}"
             for axis in cell.axes
             if axis.coder.absent == axis.coder.size
         ]
         return f"CASE WHEN {' AND '.join(kept)} THEN 1 ELSE 0 END" if kept else "1"
+
+    def _key(self, text: str) -> str:
+        """The name of an expression that records are first added up by."""
+        name = self._name(text)
+        if name not in self._keys:
+            self._keys.append(name)
+        return name
 
     def _sum(self, summand: Summand) -> str:
         there = [self._name(self._dialect.is_there(self._columns[c])) for c in summand.recorded]
