@@ -17,7 +17,6 @@ import numpy as np
 import muhat as mh
 from benchmarks.data import cpu_seconds
 
-
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 

@@ -24,7 +24,9 @@ BODIES = [
     (ellipsoid_stairs, mh.Ball(1, 2) * mh.Ball(2, 2), EuclideanStairs),
     (box_stairs, mh.Box([-1, 0, 1000], [1, 200_000, 1100]), MaximumStairs),
 ]
-MAKERS = pytest.mark.parametrize(("make", "domain", "kind"), BODIES, ids=repr)
+MAKERS = pytest.mark.parametrize(
+    ("make", "domain", "kind"), BODIES, ids=[repr(domain) for _, domain, _ in BODIES]
+)
 
 
 @MAKERS
