@@ -64,11 +64,11 @@ def parted(asked: Bounded, terms: Terms) -> Bounded:
     How often a constant is in it is secret, and the sum has noise for that.
     """
     complete = asked.by_column and asked.missing != "drop"
-    if asked.statistic != "sum" or not terms.is_secret or not complete:
+    flat = complete and not asked.domain.half_widths.all()
+    if not flat or asked.statistic != "sum" or not terms.is_secret:
         return asked
     parts = [part for part, _ in asked.domain.factors()]
-    whole = isinstance(parts[0], Box) and len(parts) == 1
-    return asked if whole else replace(asked, domain=reduce(operator.mul, parts))
+    return replace(asked, domain=reduce(operator.mul, parts))
 
 
 def with_constants(
