@@ -120,9 +120,11 @@ def test_all_of_the_promise_may_go_to_the_values(q) -> None:
 @pytest.mark.parametrize("n", [1000, None])
 @pytest.mark.parametrize("missing", ["none", "drop"])
 def test_ranks_err_as_planned_and_intervals_hold(n, missing) -> None:
-    """Of 400 releases: the error in the middle within a third, intervals at least as promised.
+    """Of 400 releases: the error in the middle within a half, intervals at least as promised.
 
-    Five and a half standard errors of coverage at 95 % are 6 %.
+    Whole ranks add about a tenth; five and a half standard errors are three tenths of a root mean
+    square of 400 such errors, and 6 % of a coverage of 95 %. Choices that share the promise would
+    have almost twice the error.
     """
     plan = mh.plan_quantile(QUARTILES, n=n, missing=missing, **OPTIONS)
     truth = np.sort(DATA)[[249, 499, 749]]
@@ -136,6 +138,7 @@ def test_ranks_err_as_planned_and_intervals_hold(n, missing) -> None:
         within.append(max(errors[-1]) <= release.rank_error().max())
     found = float(np.sqrt(np.mean(np.square(errors), axis=0)).max())
     planned = plan.to_dict()["typical_rank_error"]
-    assert planned / 1.35 < found < planned * 1.35
-    assert np.mean(held) >= 0.95 - 0.06 / np.sqrt(3)
+    assert planned / 1.5 < found < planned * 1.5
+    assert found < dict(plan.alternatives)["exponential"]
+    assert np.mean(held) >= 0.95 - 0.06
     assert np.mean(within) >= 0.95 - 0.06

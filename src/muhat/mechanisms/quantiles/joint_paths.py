@@ -40,8 +40,8 @@ FIRST_REACH = 48
 def window(most: int, cells: float, half_rate: int, distance: int = 0, times: int = 1) -> int:
     """How far from its target a rank may be, so that all else hardly weighs anything.
 
-    2s − |N − end| is the least loss of a path that goes s away, and of `most` quantiles each has
-    so many cells, of those that are empty about as many as lie between two records.
+    2s − |N − end| is the least loss of a path that goes s away. `most` quantiles have as many
+    lists of cells near their ranks as there are `cells` between two records, to that power.
     """
     nats = times * (FIRST_REACH + most * math.log(max(cells, 1)))
     return math.ceil(nats / (4 * half_rate) * (1 << FRACTION_BITS) + distance / 2) + 1
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """The ranks that are looked at for one target: cells that end there and empty ones, if any."""
+    """The ranks that are looked at for one target, and how many empty cells lie at each."""
 
     target: int
     """m_j; a_j is ½ less."""
@@ -64,8 +64,6 @@ class Step:
     edge: list[bool]
     """Whether no cell has records on both sides of the rank."""
     empty: list[int]
-    cells: list[int]
-    """The first cell that ends with the rank, or holds it."""
 
     @classmethod
     def of(cls, up_to: Counts, target: int, reach: int) -> Step:
@@ -77,7 +75,7 @@ class Step:
         behind = np.searchsorted(up_to, ranks, "right")
         empty = np.where(ranks == 0, behind, behind - begin - 1)
         edge = (behind > begin) | (ranks == 0)
-        return cls(target, first, edge.tolist(), np.maximum(empty, 0).tolist(), begin.tolist())
+        return cls(target, first, edge.tolist(), np.maximum(empty, 0).tolist())
 
     @property
     def ranks(self) -> range:
