@@ -129,7 +129,7 @@ REFUSALS = {
     "ball of nothing": (("--ball", "x", "--dim", "2", *ROWS, *RHO), "not a number"),
     "ball of no size": (("--ball", "0", "--dim", "2", *ROWS, *RHO), "greater than 0"),
     "dim of a box": (("--bounds", "a=0:1", "--dim", "1", *ROWS, *RHO), "--dim has no use"),
-    "reversed": (("--bounds", "a=1:0", *ROWS, *RHO), "below its upper bound"),
+    "reversed": (("--bounds", "a=1:0", *ROWS, *RHO), "above its upper bound"),
     "twice": (("--bounds", "a=0:1", "--bounds", "a=0:2", *ROWS, *RHO), "twice"),
     "p": ((*BALL, "--p", "1", *ROWS, *RHO), "at least 2"),
     "p with a bias": (("--bias", "0.1", "--p", "2", *ROWS, *RHO), "--p has no use"),

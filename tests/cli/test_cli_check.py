@@ -72,7 +72,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path, name, content, expected
     ("options", "expected"),
     [
         (("--columns", "aeg"), "Did you mean 'age'"),
-        (("--bounds", "age=90:16"), "below its upper bound"),
+        (("--bounds", "age=90:16"), "above its upper bound"),
         (("--bounds", "age=nan:16"), "finite"),
         (("--bounds", "age"), "COLUMN=LOW:HIGH"),
     ],

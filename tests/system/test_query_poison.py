@@ -303,7 +303,7 @@ GROUPED = {
     "groups": ["f", "m"],
 }
 NOISY_FIELDS = ("value", "standard_error", "interval", "noise", "ledger_head")
-NOISY_BESIDE = ("recorded", "squares", "population_interval")
+NOISY_BESIDE = ("recorded", "squares", "population_interval", "certificate")
 
 
 def means(data, **options):

@@ -354,6 +354,8 @@ def public_part(release):
                 continue
             each.pop(noisy)
         each.pop("population_interval", None)
+        if "releases" in fields:
+            each.pop("certificate")  # for the noisy number of records
         for part, number in (("recorded", "value"), ("squares", "lacking")):
             if each.get(part):
                 each[part].pop(number)

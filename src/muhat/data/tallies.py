@@ -15,8 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from muhat.data.coding import Coder
 from muhat.data.grids import UniformGrid
 from muhat.data.states import Numbers
-from muhat.domains.box_kernel import Coordinate
-from muhat.domains.box_lattice import BoxLattice, ColumnsLattice
+from muhat.domains.box_kernel import BoxKernel, Coordinate
 from muhat.domains.integers import Lattice
 
 
@@ -202,16 +201,14 @@ def box_summands(lattice: Lattice, drop: bool) -> tuple[Summand, ...] | None:
 
     With `drop` only complete records count.
     """
-    squares = counts = False
-    if isinstance(lattice, ColumnsLattice):
-        squares, counts, lattice = lattice.squares, lattice.counts, lattice.box
-    if not isinstance(lattice, BoxLattice) or (drop and lattice.absent is not None):
+    kernel, box = lattice.kernel(), lattice.plain_box
+    if not isinstance(kernel, BoxKernel) or box is None or (drop and box.absent is not None):
         return None
-    every = tuple(range(lattice.dim)) if drop else ()
-    steps = [BoxStep(column, each) for column, each in enumerate(lattice.coordinates())]
+    every = tuple(range(box.dim)) if drop else ()
+    steps = [BoxStep(column, each) for column, each in enumerate(kernel.coordinates)]
     return (
         Summand(None, every),
         *(Summand(step, every) for step in steps),
-        *(Summand(BoxSquare(step), every) for step in steps if squares),
-        *(Summand(None, every or (step.column,)) for step in steps if counts),
+        *(Summand(BoxSquare(step), every) for step in steps if kernel.squares),
+        *(Summand(None, every or (step.column,)) for step in steps if kernel.counts),
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from muhat._arrays import signs, vector
+from muhat._words import Parameter
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.box_lattice import BoxLattice
@@ -58,8 +59,9 @@ class Box(Domain, keys=("bounds",)):
         for j, (least, most) in enumerate(exact):
             if least > most:
                 raise InvalidInput(
-                    f"lower must not be above upper in any coordinate; coordinate {j} has "
-                    f"lower={float(least):g} and upper={float(most):g}. Are they swapped?"
+                    *(Parameter("lower"), " must not be above ", Parameter("upper")),
+                    f" in any coordinate; coordinate {j} has {float(least):g} and {float(most):g}. "
+                    "Are they swapped?",
                 )
         self._set(
             lower=low,

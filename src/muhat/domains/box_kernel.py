@@ -159,31 +159,31 @@ class BoxKernel:
     def __init__(
         self, coordinates: Sequence[Coordinate], *, squares: bool = False, counts: bool = False
     ) -> None:
-        self._coordinates = coordinates
-        self._squares, self._counts = squares, counts
+        self.coordinates = coordinates
+        self.squares, self.counts = squares, counts
         self._buffer = np.empty(0)
 
     @property
     def absent(self) -> Steps | None:
         """What a record adds of which nothing is there; None stands for zeros."""
-        places = [coordinate.absent for coordinate in self._coordinates]
+        places = [coordinate.absent for coordinate in self.coordinates]
         if not any(places):
             return None
         squares = [
             round_half_even(int(float(place) * float(place)), SQUARE_UNIT) for place in places
-        ] * self._squares
-        return np.array([*places, *squares, *[0] * len(places) * self._counts], np.int64)
+        ] * self.squares
+        return np.array([*places, *squares, *[0] * len(places) * self.counts], np.int64)
 
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
         present = whole_records(columns) if drop else None
         totals, squares, counts = [], [], []
-        for coordinate, column in zip(self._coordinates, columns, strict=True):
+        for coordinate, column in zip(self.coordinates, columns, strict=True):
             words, offset, recorded = self._words(coordinate, column, present)
             totals.append(_total(words, offset))
-            if self._squares:
+            if self.squares:
                 squares.append(_total(*self._squared(coordinate, words, offset)))
-            if self._counts:
+            if self.counts:
                 counts.append(recorded)
         return [*totals, *squares, *counts], _counted(columns, present)
 
@@ -202,13 +202,13 @@ class BoxKernel:
         if not kept.all():
             words[...] = np.where(kept, words, wide.bits + wide.absent)
         parts = [np.add.reduce(words - wide.bits, axis=0)]
-        if self._squares:
+        if self.squares:
             rounded -= wide.magic
             rounded *= rounded
             rounded += wide.square_magic
             words -= wide.square_magic.view(np.int64)
             parts.append(np.add.reduce(words, axis=0))
-        if self._counts:
+        if self.counts:
             parts.append(np.count_nonzero(kept, axis=0))
         counted = len(rows) if whole is None else int(np.count_nonzero(whole))
         return np.concatenate(parts), counted
@@ -216,10 +216,10 @@ class BoxKernel:
     @cached_property
     def _wide(self) -> _Constants | None:
         """The constants of all coordinates; None where one of them needs more than an addition."""
-        plain = all(c.shift is not None and not c.scale_exponent for c in self._coordinates)
-        if not plain or any(coordinate.squares_alone for coordinate in self._coordinates):
+        plain = all(c.shift is not None and not c.scale_exponent for c in self.coordinates)
+        if not plain or any(coordinate.squares_alone for coordinate in self.coordinates):
             return None
-        return _Constants.of(self._coordinates)
+        return _Constants.of(self.coordinates)
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
@@ -231,13 +231,13 @@ class BoxKernel:
         steps: list[Steps | Mask] = []
         squares: list[Steps | Mask] = []
         counts: list[Steps | Mask] = []
-        for coordinate, column in zip(self._coordinates, columns, strict=True):
+        for coordinate, column in zip(self.coordinates, columns, strict=True):
             words, offset, _ = self._words(coordinate, column, present)
             steps.append(words - offset)
-            if self._squares:
+            if self.squares:
                 squared, start = self._squared(coordinate, words, offset)
                 squares.append(squared - start)
-            if self._counts:
+            if self.counts:
                 counts.append(column.present())
         return [*steps, *squares, *counts]
 

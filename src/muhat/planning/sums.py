@@ -403,7 +403,7 @@ class NoisySums(Mechanism):
             limit = "" if self.p == 2 else ", at most"
             weighted, unit = unit_of(self.weights, self.domain)
             header = ["number of records", f"{weighted}error at the worst mean{unit}{limit}"]
-            if not self.is_ratio:
+            if not (self.is_ratio and self.terms.is_secret):
                 return [[header, *([str(number), significant(error)] for number, error in errors)]]
             header.append("least possible")
             rows = [

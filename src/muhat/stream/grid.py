@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Integers
 from muhat._integers import power_of_two, round_half_even
+from muhat._words import Parameter
 from muhat.errors import InvalidInput
 
 _MISSING = {"NAType", "NaTType"}
@@ -175,4 +176,10 @@ def bounds_of(lower: Any, upper: Any) -> tuple[Sequence[tuple[Fraction, Fraction
     scalar = np.ndim(lower) == 0 and np.ndim(upper) == 0
     from muhat.domains import Box
 
-    return Box([lower], [upper]).bounds if scalar else Box(lower, upper).bounds, scalar
+    bounds = Box([lower], [upper]).bounds if scalar else Box(lower, upper).bounds
+    if any(least == most for least, most in bounds):
+        raise InvalidInput(
+            *("events must be able to differ: ", Parameter("lower"), " must be below "),
+            *(Parameter("upper"), "."),
+        )
+    return bounds, scalar
