@@ -23,7 +23,7 @@ from muhat.data.moment_kernel import MomentAccumulator, MomentTables, Row, Value
 from muhat.data.moments import MomentColumn
 from muhat.data.sql import compiled
 from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
-from muhat.data.tallies import BoxSquare, Summand, Tally, box_summands
+from muhat.data.tallies import BoxSquare, Summand, SumTable, box_summands
 from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 
@@ -113,7 +113,7 @@ def summands(column: SqlColumn, words: Dialect) -> tuple[list[Summand], list[Box
         whole = ColumnsLattice(box, squares=True, counts=True)
         each = [part for drop in drops for part in box_summands(whole, drop) or ()]
         try:
-            compiled(Tally((), tuple(each)), [column], words)
+            compiled(SumTable((), tuple(each)), [column], words)
         except CannotPush:
             left_out.append(box)
         else:

@@ -30,7 +30,7 @@ from muhat.data.postgres import WORDS, PostgresSource, PostgresWords, postgres_d
 from muhat.data.snapshot import one_snapshot
 from muhat.data.sql import compiled, queries_of
 from muhat.data.tables import open_table
-from muhat.data.tallies import BoxStep, Summand, Tally
+from muhat.data.tallies import BoxStep, Summand, SumTable
 from muhat.domains.lattice import BallLattice, BoxLattice
 from muhat.errors import InvalidInput, SourceFailed
 
@@ -106,7 +106,7 @@ def tallied(source, tally, words=WORDS):
 def test_sums_squares_and_counts_of_every_type_are_those_of_the_kernel(where, name):
     source = opened(where, "hostile", (name,))
     chosen, left_out = summands(source._sql[0], WORDS)
-    found = tallied(source, Tally((), tuple(chosen)))
+    found = tallied(source, SumTable((), tuple(chosen)))
     assert list(found[()][1:]) == made_here(stored(table(ROWS)).select([name]), chosen)
     assert len(left_out) <= 4
 
@@ -147,7 +147,7 @@ def test_q_is_an_integer_of_the_box_whatever_floats_do(where, lie):
     source = opened(where, "hostile", ("real",))
     for place in (box.coordinates()[0] for box in boxes()):
         if not place.scale_exponent:
-            count, total = tallied(source, Tally((), (Summand(BoxStep(0, place)),)), Lying())[()]
+            count, total = tallied(source, SumTable((), (Summand(BoxStep(0, place)),)), Lying())[()]
             ends = (place.lower, place.upper, place.absent)
             assert count * min(ends) <= total <= count * max(ends)
 

@@ -27,7 +27,7 @@ from muhat.data.engine import Accumulator
 from muhat.data.shared import View, _Several
 from muhat.data.sql import compiled, queries_of
 from muhat.data.tables import open_table
-from muhat.data.tallies import BoxStep, Summand, Tally, tallies_of
+from muhat.data.tallies import BoxStep, Summand, SumTable, tallies_of
 from muhat.domains.lattice import BallLattice, BoxLattice, ColumnsLattice
 
 
@@ -63,7 +63,7 @@ def test_sums_squares_and_counts_of_every_type_are_those_of_the_kernel(con, name
     relation = con.from_arrow(data)
     column = sql_column("x0", str(relation.types[0]))
     chosen, left_out = summands(column, WORDS)
-    found = tallied(WORDS, relation, Tally((), tuple(chosen)), str(relation.types[0]))
+    found = tallied(WORDS, relation, SumTable((), tuple(chosen)), str(relation.types[0]))
     assert list(found[()][1:]) == made_here(data, chosen)
     # At the ends of the range of floats, and for whole numbers in very small boxes.
     assert len(left_out) <= 4
@@ -75,7 +75,7 @@ def test_whole_numbers_of_128_bits_are_read_as_such(con):
     relation = con.from_arrow(data).project("CAST(x AS HUGEINT) AS x")
     assert [str(kind) for kind in relation.types] == ["HUGEINT"]
     chosen, _ = summands(sql_column("x0", "HUGEINT"), WORDS)
-    found = tallied(WORDS, relation, Tally((), tuple(chosen)), "HUGEINT")
+    found = tallied(WORDS, relation, SumTable((), tuple(chosen)), "HUGEINT")
     assert list(found[()][1:]) == made_here(data, chosen)
 
 
@@ -178,7 +178,7 @@ def test_q_is_an_integer_of_the_box_whatever_floats_do(con, lie):
     places = [box.coordinates()[0] for box in boxes()]
     places = [place for place in places if not place.scale_exponent]
     steps = tuple(Summand(BoxStep(0, place)) for place in places)
-    query = compiled(Tally((), steps), [sql_column("x0", "DOUBLE")], Lying(lie))
+    query = compiled(SumTable((), steps), [sql_column("x0", "DOUBLE")], Lying(lie))
     *projections, added = query.stages
     for projection in projections:
         relation = relation.project(f"*, {', '.join(projection.columns)}")

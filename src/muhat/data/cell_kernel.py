@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.coding import Coder
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import CoderCell, KeptCell, Tallied, Tally, rows_of
+from muhat.data.tallies import CoderCell, KeptCell, SumTable, Tallied, rows_of
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch
 from muhat.workloads.cells import writable
@@ -126,11 +126,11 @@ class CellAccumulator:
         self.rows += int(state[0])
         self._tables.add_counted(state[1:])
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[SumTable]:
         """Records by the axes of every table, and by whether they have a cell in all columns."""
         cells = [CoderCell(column, coder) for column, coder in enumerate(self._coders)]
         return [
-            Tally((KeptCell(tuple(cells)), *(cells[axis] for axis in axes)), ())
+            SumTable((KeptCell(tuple(cells)), *(cells[axis] for axis in axes)), ())
             for axes in self._tables.sets
         ]
 

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, runtime_checkable
 
 from muhat.data.base import Accumulated, Source
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import Tallied, Tallies, Tally, rows_of, tallies_of
+from muhat.data.tallies import SumTable, Tallied, Tallies, rows_of, tallies_of
 from muhat.errors import DataChanged
 from muhat.records.columns import Batch
 
@@ -80,7 +80,7 @@ class Changing(Generic[Accumulated]):
         self.rows += int(state[0])
         self.inner.absorb(state[1:])
 
-    def tallies(self) -> list[Tally] | None:
+    def tallies(self) -> list[SumTable] | None:
         """Those of the accumulator, if all that changes is where columns stand."""
         inner = tallies_of(self.inner)
         if inner is None or not isinstance(self._change, Places):

@@ -14,7 +14,7 @@ from muhat.data.base import Source
 from muhat.data.changed import ChangedSource
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import Tallied, Tally, rows_of
+from muhat.data.tallies import SumTable, Tallied, rows_of
 from muhat.records.columns import Batch, Mask
 
 
@@ -74,9 +74,9 @@ class RowCounter:
         """Add what another one held."""
         self.rows += int(state[0])
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[SumTable]:
         """Nothing but the records."""
-        return [Tally((), ())]
+        return [SumTable((), ())]
 
     def tallied(self, found: Sequence[Tallied]) -> Numbers:
         """Their number."""

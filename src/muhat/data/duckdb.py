@@ -19,8 +19,9 @@ from muhat.data.duckdb_plan import NAME, require_same_rows
 from muhat.data.file import status_of
 from muhat.data.selection import Coders, Columns
 from muhat.data.snapshot import held
-from muhat.data.sql import Query, answered, queries_of
+from muhat.data.sql import answered, queries_of
 from muhat.data.sql_dialect import Dialect, SqlColumn
+from muhat.data.sql_query import Query
 from muhat.data.tables import StreamSource
 from muhat.errors import DataChanged, InvalidInput
 

@@ -61,7 +61,7 @@ def require_same_rows(relation: Any) -> None:
     """InvalidInput for a relation whose rows may differ between two passes."""
     reason: str | None = "a query that DuckDB does not show"
     with contextlib.suppress(Exception):  # raised outside, where nothing of it hangs on
-        reason = _Look(relation).reason(str(relation.sql_query()))
+        reason = _QueryLook(relation).reason(str(relation.sql_query()))
     if reason is not None:
         raise InvalidInput(
             f"must be the same rows in every pass, and this relation has {reason}",
@@ -70,7 +70,7 @@ def require_same_rows(relation: Any) -> None:
         )
 
 
-class _Look:
+class _QueryLook:
     """Looks at queries, each view and function once."""
 
     def __init__(self, relation: Any) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muhat import _check
 from muhat.data.base import Accumulated, Added, PartitionedSource, Source
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import Tallied, Tally, box_summands, rows_of
+from muhat.data.tallies import SumTable, Tallied, box_summands, rows_of
 from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.integers import Lattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -191,10 +191,10 @@ class Accumulator:
         for columns in self._blocks(batch):
             yield kernel.sums(columns, drop=self._drop)
 
-    def tallies(self) -> list[Tally] | None:
+    def tallies(self) -> list[SumTable] | None:
         """Records that count, and Σ q, of a box."""
         summands = box_summands(self._lattice, self._drop)
-        return None if summands is None else [Tally((), summands)]
+        return None if summands is None else [SumTable((), summands)]
 
     def tallied(self, found: Sequence[Tallied]) -> Numbers:
         """The state that these sums make."""

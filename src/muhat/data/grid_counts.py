@@ -20,7 +20,7 @@ from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import parts
 from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import BlockCell, Tallied, Tally, rows_of
+from muhat.data.tallies import BlockCell, SumTable, Tallied, rows_of
 from muhat.records.columns import Batch, Column, Floats
 
 Counts = NDArray[np.int64]
@@ -135,10 +135,10 @@ class _WindowAccumulator:
             table += state[start : start + len(table)].astype(np.int64)
             start += len(table)
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[SumTable]:
         """Records by where they lie in each of the windows."""
         return [
-            Tally(
+            SumTable(
                 (
                     BlockCell(
                         window.column,

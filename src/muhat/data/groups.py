@@ -28,7 +28,7 @@ from muhat.data.selection import column_names
 from muhat.data.shared import Pass, Reading, carried_out
 from muhat.data.sources import open_source
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import CoderCell, Tallied, Tally, box_summands, rows_of
+from muhat.data.tallies import CoderCell, SumTable, Tallied, box_summands, rows_of
 from muhat.data.units import People
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput
@@ -211,14 +211,14 @@ class _GroupAccumulator:
         self.counts += state[1 : 1 + self._groups].astype(np.int64)
         self._absorbed += state[1 + self._groups :].reshape(self._absorbed.shape)
 
-    def tallies(self) -> list[Tally] | None:
+    def tallies(self) -> list[SumTable] | None:
         """Records that count, and Σ q, by the groups' columns."""
         summands = box_summands(self._lattice, self._drop)
         if summands is None:
             return None
         first = self._lattice.record_dim
         cells = [CoderCell(first + place, coder) for place, coder in enumerate(self._coders)]
-        return [Tally(tuple(cells), summands)]
+        return [SumTable(tuple(cells), summands)]
 
     def tallied(self, found: Sequence[Tallied]) -> Numbers:
         """The state that these sums make; records without a group are seen, and no more."""

@@ -26,8 +26,8 @@ from muhat.data.tallies import (
     MomentSquare,
     MomentStep,
     Summand,
+    SumTable,
     Tallied,
-    Tally,
     Whole,
     rows_of,
 )
@@ -250,10 +250,10 @@ class MomentAccumulator:
         self._tables.expect(int(state[0]))
         self._tables.add_added(state[1:])
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[SumTable]:
         """What every row adds, by the axes of its tables."""
         return [
-            Tally(
+            SumTable(
                 tuple(CoderCell(self._places[axis], self._coders[axis]) for axis in axes),
                 tuple(self._summand(row) for row in self._tables.rows_over(axes)),
             )

@@ -18,8 +18,9 @@ from muhat.data.base import Added, Partition, PartitionedSource, Source
 from muhat.data.postgres_plan import require_same_rows
 from muhat.data.selection import Coders, Columns, Field, select
 from muhat.data.snapshot import held
-from muhat.data.sql import Query, answered, queries_of
+from muhat.data.sql import answered, queries_of
 from muhat.data.sql_dialect import Dialect, SqlColumn
+from muhat.data.sql_query import Query
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch
 

@@ -35,7 +35,7 @@ def require_same_rows(connection: Any, table: str) -> None:
     reason: str | None = "a definition that PostgreSQL does not show"
     with contextlib.suppress(Exception):  # raised outside, where nothing of it hangs on
         (number,) = connection.execute("SELECT to_regclass(%s)::oid", [table]).fetchone()
-        reason = _Look(connection).reason(int(number))
+        reason = _CatalogueLook(connection).reason(int(number))
     if reason is not None:
         raise InvalidInput(
             f"must be the same rows in every pass, and this table has {reason}",
@@ -44,7 +44,7 @@ def require_same_rows(connection: Any, table: str) -> None:
         )
 
 
-class _Look:
+class _CatalogueLook:
     """Looks at tables and views, each once."""
 
     def __init__(self, connection: Any) -> None:

@@ -17,7 +17,7 @@ from muhat.data.base import Accumulates, Source
 from muhat.data.changed import ChangedSource, Changing
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
-from muhat.data.tallies import Tallied, Tallies, Tally, rows_of, tallies_of
+from muhat.data.tallies import SumTable, Tallied, Tallies, rows_of, tallies_of
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, Floats
 
@@ -138,7 +138,7 @@ class _Several:
             part.absorb(state[start + 1 : stop])
             start = stop
 
-    def tallies(self) -> list[Tally] | None:
+    def tallies(self) -> list[SumTable] | None:
         """Those of all of them, one after another."""
         listed = [tallies_of(part) for part in self.parts]
         if any(each is None for each in listed):

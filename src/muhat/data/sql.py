@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from muhat._integers import round_half_even
 from muhat.data.base import Adds
 from muhat.data.sql_cells import block_of, code_of
 from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.sql_query import Query, Stage
 from muhat.data.tallies import (
     BlockCell,
     BoxSquare,
@@ -27,9 +27,8 @@ from muhat.data.tallies import (
     MomentStep,
     RecordCell,
     Summand,
-    Tallied,
+    SumTable,
     Tallies,
-    Tally,
     Whole,
     rows_of,
     tallies_of,
@@ -48,56 +47,11 @@ _NARROW = 1 << 62
 Answers = TypeVar("Answers", bound=Adds)
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A projection of all columns so far and of these; or, by `groups`, nothing but these."""
-
-    columns: tuple[str, ...]
-    groups: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Query:
-    """Stages, each of what the one before makes; at last the cells' codes, counts and sums.
-
-    `cells` are how many codes there are in each of the first columns, from 0 on.
-    """
-
-    stages: tuple[Stage, ...]
-    cells: tuple[int, ...]
-
-    def over(self, records: str, fence: str = "") -> str:
-        """The text, for records that a query selects as x0, x1, …; `fence` ends projections."""
-        text = records
-        for stage in self.stages:
-            listed, groups = ", ".join(stage.columns), ", ".join(stage.groups or ())
-            if stage.groups is None:
-                text = f"SELECT *, {listed} FROM ({text}) AS part{fence}"
-            else:
-                by = f" GROUP BY {groups}" if groups else ""
-                text = f"SELECT {listed} FROM ({text}) AS part{by}"
-        return text
-
-    def tallied(self, rows: Iterable[Sequence[int | None]]) -> Tallied:
-        """What the rows of the answer say; ValueError if they cannot be that."""
-        found: Tallied = {}
-        for row in rows:
-            codes = tuple(int(code) for code in row[: len(self.cells)] if code is not None)
-            inside = len(codes) == len(self.cells) and all(
-                0 <= code < size for code, size in zip(codes, self.cells, strict=True)
-            )
-            if not inside or codes in found:
-                raise ValueError("an answer of another shape")
-            # The sum of no number at all is nothing.
-            found[codes] = tuple(int(number or 0) for number in row[len(codes) :])
-        return found
-
-
 Ask = Callable[[Query], Iterable[Sequence[int | None]]]
 """Runs a query: the rows of its answer, the groups' columns first."""
 
 
-def compiled(tally: Tally, columns: Sequence[SqlColumn], dialect: Dialect) -> Query:
+def compiled(tally: SumTable, columns: Sequence[SqlColumn], dialect: Dialect) -> Query:
     """The query of a tally, or CannotPush."""
     return _Compiler(columns, dialect).query(tally)
 
@@ -139,7 +93,7 @@ class _Compiler:
         self._levels: dict[str, int] = {}
         self._keys: list[str] = []
 
-    def query(self, tally: Tally) -> Query:
+    def query(self, tally: SumTable) -> Query:
         """The query of a tally.
 
         Records are first added up by texts as they are, and then by the codes of these: of one

@@ -154,15 +154,15 @@ class BlockCell:
 RecordCell = CoderCell | KeptCell | BlockCell
 
 
-class Tally(NamedTuple):
+class SumTable(NamedTuple):
     """Records by cells: how many there are in each, and what they add."""
 
     by: tuple[RecordCell, ...]
     sums: tuple[Summand, ...]
 
-    def moved(self, places: Sequence[int]) -> Tally:
+    def moved(self, places: Sequence[int]) -> SumTable:
         """The same of a source that has its columns elsewhere."""
-        return Tally(
+        return SumTable(
             tuple(cell.moved(places) for cell in self.by),
             tuple(each.moved(places) for each in self.sums),
         )
@@ -176,7 +176,7 @@ Tallied = dict[tuple[int, ...], tuple[int, ...]]
 class Tallies(Protocol):
     """An accumulator whose work can be done by another engine."""
 
-    def tallies(self) -> list[Tally] | None:
+    def tallies(self) -> list[SumTable] | None:
         """What is to be added up, at least one; None if it cannot be said so."""
 
     def tallied(self, found: Sequence[Tallied]) -> Numbers:
@@ -186,7 +186,7 @@ class Tallies(Protocol):
         """Add what another one made alike held."""
 
 
-def tallies_of(accumulator: object) -> list[Tally] | None:
+def tallies_of(accumulator: object) -> list[SumTable] | None:
     """What an accumulator adds up, None if it does not say."""
     return accumulator.tallies() if isinstance(accumulator, Tallies) else None
 

@@ -1,0 +1,53 @@
+"""A query in stages, its text, and what the rows of its answer say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from muhat.data.tallies import Tallied
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A projection of all columns so far and of these; or, by `groups`, nothing but these."""
+
+    columns: tuple[str, ...]
+    groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Stages, each of what the one before makes; at last the cells' codes, counts and sums.
+
+    `cells` are how many codes there are in each of the first columns, from 0 on.
+    """
+
+    stages: tuple[Stage, ...]
+    cells: tuple[int, ...]
+
+    def over(self, records: str, fence: str = "") -> str:
+        """The text, for records that a query selects as x0, x1, …; `fence` ends projections."""
+        text = records
+        for stage in self.stages:
+            listed, groups = ", ".join(stage.columns), ", ".join(stage.groups or ())
+            if stage.groups is None:
+                text = f"SELECT *, {listed} FROM ({text}) AS part{fence}"
+            else:
+                by = f" GROUP BY {groups}" if groups else ""
+                text = f"SELECT {listed} FROM ({text}) AS part{by}"
+        return text
+
+    def tallied(self, rows: Iterable[Sequence[int | None]]) -> Tallied:
+        """What the rows of the answer say; ValueError if they cannot be that."""
+        found: Tallied = {}
+        for row in rows:
+            codes = tuple(int(code) for code in row[: len(self.cells)] if code is not None)
+            inside = len(codes) == len(self.cells) and all(
+                0 <= code < size for code, size in zip(codes, self.cells, strict=True)
+            )
+            if not inside or codes in found:
+                raise ValueError("an answer of another shape")
+            # The sum of no number at all is nothing.
+            found[codes] = tuple(int(number or 0) for number in row[len(codes) :])
+        return found
