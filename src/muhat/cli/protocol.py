@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muhat._text import joined
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import (
     Promised,
@@ -378,5 +379,11 @@ def _numbers(record: str) -> list[float]:
 
 
 def show_release(release: Release, as_json: bool) -> None:
-    """The result, for people or for programs."""
+    """The result, for people or for programs, and what it supposes."""
     click.echo(release.to_json() if as_json else repr(release))
+    if not as_json:
+        click.echo(joined(["", "It is supposed that:", *_listed(release)]), err=True)
+
+
+def _listed(release: Release) -> list[str]:
+    return [f"- {said}" for said in release.assumptions]

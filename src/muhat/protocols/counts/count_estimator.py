@@ -37,6 +37,10 @@ class CountEstimator(Estimator):
         object.__setattr__(self, "n", _check.count("n", self.n))
         self.model.promise(self.privacy)
 
+    def false_answers(self, protocol: Protocol, people: int) -> str:
+        """In words: see `Estimator`."""
+        return self.followed
+
     def account(
         self, protocol: Protocol, people: int, kind: str, *assumptions: str
     ) -> dict[str, Any]:

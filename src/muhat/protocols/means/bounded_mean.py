@@ -27,9 +27,9 @@ from muhat.protocols.encodings.corners import Corners
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.encodings.record_numbers import AIMS
 from muhat.protocols.estimators.own_spread import of_records
+from muhat.protocols.means.false_messages import OUTSIDE, is_outside
 from muhat.protocols.means.mean_estimator import (
     CLIPPED,
-    FOLLOWED,
     MeanEstimator,
     mean_randomizer,
     unlike,
@@ -94,10 +94,13 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
         if len(value) != self.domain.dim:
             raise InvalidInput("the round's randomizer is about another domain than the mean.")
         own = of_records(randomizer, received)
+        told = (OUTSIDE,) if is_outside(value, self.domain, own.worst) else ()
+        followed = self.false_answers(protocol, users)
         return self.release(
             protocol,
             users,
-            (*self.model.assumed(protocol), CLIPPED, FOLLOWED, self.tails, own.describe()),
+            (*self.model.assumed(protocol), CLIPPED, followed, self.tails, own.describe()),
+            told,
             value=value,
             mechanism=f"{self.model.name}-{randomizer.kind}",
             domain=self.domain,

@@ -31,10 +31,10 @@ from muhat.noise.laws import LAWS
 from muhat.privacy import Privacy
 from muhat.protocols.estimators.own_spread import of_people
 from muhat.protocols.estimators.range_counts import range_counts
+from muhat.protocols.means.false_messages import LEARNT
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_schedule import LocalChainSchedule
 from muhat.protocols.means.mean_estimator import (
-    FOLLOWED,
     UnboundedMean,
     mean_randomizer,
     too_few,
@@ -75,7 +75,8 @@ class GroupedMean(UnboundedMean):
             "its centre; the ball is learnt from people who are not in the mean",
             f"the mean is over those of the {self.n} people who were asked last; they stand for "
             "all, as errors allow for, if who is asked when was drawn at random",
-            FOLLOWED,
+            self.false_answers(protocol, received.users),
+            LEARNT,
             NORMAL,
             own.describe(),
         )

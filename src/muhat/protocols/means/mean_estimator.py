@@ -15,6 +15,7 @@ from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
+from muhat.protocols.means.false_messages import false_messages
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
 from muhat.protocols.roles.protocol import Estimator, Protocol
 from muhat.release.release import Release
@@ -22,9 +23,6 @@ from muhat.release.vector_answer import VectorAnswer
 
 CLIPPED = (
     "errors are about the records clipped to the domain, a missing value counting as its centre"
-)
-FOLLOWED = (
-    "people follow the protocol: a false message can move the mean further than a false record"
 )
 
 
@@ -71,6 +69,11 @@ class MeanEstimator(Estimator):
             **found,
         )
         return protocol.released(answer)
+
+    def false_answers(self, protocol: Protocol, people: int) -> str:
+        """Of the round's randomizer: see `Estimator`."""
+        names = self.columns or tuple(map(str, range(self.domain.dim)))
+        return false_messages(protocol.randomizer, people, names)
 
     def _set(self, name: str, value: object) -> None:
         """While a frozen object is made."""

@@ -39,8 +39,8 @@ from muhat.protocols.encodings.domain_encoding import DomainEncoding, ShellEncod
 from muhat.protocols.encodings.encoding import Encoding
 from muhat.protocols.estimators.cut_counts import CutCounts
 from muhat.protocols.estimators.range_spreads import reach as range_reach
+from muhat.protocols.means.false_messages import NOT_CAUGHT
 from muhat.protocols.means.mean_estimator import (
-    FOLLOWED,
     UnboundedMean,
     too_few,
     weights_in_reals,
@@ -209,7 +209,7 @@ class ShuffleChain(UnboundedMean):
             "what lies beyond an inner radius may count with a smaller weight in the value, if it "
             "is noise; intervals are about the mean without that",
             f"values beyond ±{self.domain.magnitude:g} may be clipped to that",
-            FOLLOWED,
+            NOT_CAUGHT,
             NORMAL,
         )
 

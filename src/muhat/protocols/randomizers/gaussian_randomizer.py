@@ -108,6 +108,16 @@ class GaussianRandomizer(OneRecord, PrivateAlone, MeanRandomizer, keys=(*AIMS, "
         totals = _numbers(payloads).sum(axis=0, dtype=np.int64).tolist()
         return self.mean_from(totals, len(payloads), _DROPPED)
 
+    def false_step(self, n: int) -> Floats:
+        """From one end of what messages can be to the other: see `MeanRandomizer`.
+
+        Each of r numbers lies within ±reach, of which 2^20 are a standard deviation of its noise,
+        and a coordinate is Σ_j F_ij·number_j with Σ_j F_ij² known: at most √r times that.
+        """
+        deviations = self.reach / (1 << KEPT_BITS)
+        several = 1.0 if self.alone.factor is None else math.sqrt(self.alone.rows)
+        return np.asarray(2 * deviations * several * self.alone.standard_error / n)
+
     def spread(self, n: int) -> Spread:
         """That of one record's noise, divided by √n; exact."""
         return self.alone.shrunk(math.sqrt(n))

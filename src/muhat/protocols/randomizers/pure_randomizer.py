@@ -78,6 +78,10 @@ class PureRandomizer(PrivateAlone, MeanRandomizer):
     def least_variance(self) -> float | Floats:
         """What no coordinate of an estimate varies less than, in squares of `longest`."""
 
+    def false_step(self, n: int) -> Floats:
+        """From one end of what estimates can be to the other: see `MeanRandomizer`."""
+        return np.asarray(2 * self.longest / n)
+
     def shown_error(self, received: Received) -> Floats | None:
         """√(S/n), S raised by 1.645 of its standard errors: see `MeanRandomizer`.
 

@@ -173,6 +173,13 @@ class MeanRandomizer(Randomizer):
         errors = self.spread(n).standard_error
         return float(np.linalg.norm(errors if weights is None else np.array(weights) * errors))
 
+    def false_step(self, n: int) -> Floats | None:
+        """How far one false message moves each coordinate of the mean of n at most, (d,).
+
+        Against any message in its place. None where nothing bounds it.
+        """
+        return None
+
     def shown_error(self, received: Received) -> Floats | None:
         """The standard error of the mean as the messages show it by their own spread, (d,).
 

@@ -73,6 +73,10 @@ class Estimator(Plain, ABC, tag="kind"):
     def describe(self) -> str:
         """What is estimated, in a sentence."""
 
+    @abstractmethod
+    def false_answers(self, protocol: Protocol, people: int) -> str:
+        """What one false message among those of so many people can do, and k of them."""
+
 
 @dataclass(frozen=True, repr=False)
 class Protocol:
@@ -292,6 +296,7 @@ class Protocol:
             *(("caution", sentence) for sentence in cautions(self.privacy, self.users)),
             ("trust", self.estimator.model.trust(self)),
             ("users", f"{self.users}, and at least {self.minimum}"),
+            ("supposes", self.estimator.false_answers(self, self.users)),
             ("each sends", f"{messages}, {self.bytes_per_user} bytes in all"),
             ("randomizer", self.randomizer.kind),
             ("description", f"sha256 {self.digest[:16]}…, task {self.task[:16]}…"),
