@@ -76,7 +76,7 @@ def ascend(
     with, equal ones if it is None. Raises FloatingPointError if not even the first evaluation
     succeeds.
 
-    >>> from muhat.ellipsoids.moment_spectra import Columns
+    >>> from muhat.ellipsoids.moment_spectra import Columns, TotalOfRows
     >>> W = np.tril(np.ones((2, 2)))
     >>> f"{ascend(Columns(2), TotalOfRows(W), 2, 2.0, 1e-9).value:.6f}"  # the golden ratio
     '1.618034'
