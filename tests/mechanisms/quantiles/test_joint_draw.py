@@ -11,7 +11,7 @@ from joint_losses import doubled_losses
 from scipy.stats import chi2
 
 from muhat.mechanisms.quantiles.joint_draw import chosen_together
-from muhat.mechanisms.quantiles.joint_paths import Step, Tables, window
+from muhat.mechanisms.quantiles.joint_paths import PathStep, Tables, window
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import system_words
 
@@ -37,7 +37,7 @@ def test_weights_of_all_paths_add_up_to_those_of_all_cells() -> None:
         whole = sum(law(counts, ranks, end, rate).values())
         half_rate = int(rate * UNIT)
         wide = window(many, len(counts), half_rate, abs(total - end), 4)
-        steps = [Step.of(np.cumsum(counts), rank, wide) for rank in ranks]
+        steps = [PathStep.of(np.cumsum(counts), rank, wide) for rank in ranks]
         low, high = (
             sum(tables.ended(state) for state in tables.states(many - 1))
             for tables in (Tables(steps, total, end, half_rate, PRECISION, up) for up in (0, 1))

@@ -18,8 +18,8 @@ from muhat.mechanisms.quantiles.joint_paths import (
     EMPTY,
     LAST,
     START,
-    State,
-    Step,
+    PathState,
+    PathStep,
     Tables,
     window,
 )
@@ -75,11 +75,11 @@ def _path(
     half_rate: int,
     times: int,
     uniforms: Uniforms,
-) -> list[tuple[State, int]] | None:
+) -> list[tuple[PathState, int]] | None:
     """States in order, and how many quantiles each stands for; None if all is too coarse."""
     total, most, precision = int(up_to[-1]), len(ranks), times * _FIRST_BITS
     wide = window(most, len(up_to) / (total + 1), half_rate, abs(total - end), times)
-    steps = [Step.of(up_to, rank, wide) for rank in ranks]
+    steps = [PathStep.of(up_to, rank, wide) for rank in ranks]
     low, high = (Tables(steps, total, end, half_rate, precision, up) for up in (0, 1))
     farthest = half_rate * 2 * (2 * wide - 2 - abs(total - end))
     lists = math.comb(len(up_to) + most - 1, most)
@@ -95,7 +95,7 @@ def _path(
         value, bits = uniforms.bits(drawn - 1, precision)
         return enclosed_index(value, bits, [*below, below[-1]], [*above, above[-1] + over])
 
-    found: list[tuple[State, int]] = []
+    found: list[tuple[PathState, int]] = []
     j = most - 1
     options = low.states(j)
     index = pick([low.ended(one) for one in options], [high.ended(one) for one in options], beyond)
@@ -108,7 +108,7 @@ def _path(
             many = more + 1
         if state.place == START:
             # Every quantile up to here has its own cell.
-            found += [(State(steps[i].target, LAST), 1) for i in range(j, -1, -1)]
+            found += [(PathState(steps[i].target, LAST), 1) for i in range(j, -1, -1)]
             return found[::-1]
         found.append((state, many))
         j -= many
@@ -122,7 +122,7 @@ def _path(
     return None
 
 
-def _cells(up_to: Counts, state: State, many: int, words: Words) -> list[int]:
+def _cells(up_to: Counts, state: PathState, many: int, words: Words) -> list[int]:
     """The cells of a state, ascending: one, or `many` empty ones, uniform among all such lists."""
     begin = int(np.searchsorted(up_to, state.rank, "left"))
     behind = int(np.searchsorted(up_to, state.rank, "right"))

@@ -47,7 +47,7 @@ def window(most: int, cells: float, half_rate: int, distance: int = 0, times: in
     return math.ceil(nats / (4 * half_rate) * (1 << FRACTION_BITS) + distance / 2) + 1
 
 
-class State(NamedTuple):
+class PathState(NamedTuple):
     """A rank and where it lies."""
 
     rank: int
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """The ranks that are looked at for one target, and how many empty cells lie at each."""
 
     target: int
@@ -66,7 +66,7 @@ class Step:
     empty: list[int]
 
     @classmethod
-    def of(cls, up_to: Counts, target: int, reach: int) -> Step:
+    def of(cls, up_to: Counts, target: int, reach: int) -> PathStep:
         """All ranks that are nearer to the target than `reach`."""
         total = int(up_to[-1])
         first = min(max(target - reach, 0), total)
@@ -83,7 +83,7 @@ class Step:
 
 
 @dataclass
-class Sums:
+class PathSums:
     """Weights of all paths up to each state of a step: a list a place, and START's."""
 
     places: tuple[list[int], ...]
@@ -98,7 +98,13 @@ class Tables:
     """The sums of all steps, rounded down, or `up`, at a precision."""
 
     def __init__(
-        self, steps: Sequence[Step], total: int, end: int, half_rate: int, precision: int, up: int
+        self,
+        steps: Sequence[PathStep],
+        total: int,
+        end: int,
+        half_rate: int,
+        precision: int,
+        up: int,
     ) -> None:
         self.steps, self._total, self._end = steps, total, end
         self._rate, self._precision, self._up = half_rate, precision, up
@@ -116,7 +122,7 @@ class Tables:
             for j in range(len(steps))
         ]
         self._entered: list[list[int]] = []  # weights of coming to empty cells from elsewhere
-        self.sums: list[Sums] = []
+        self.sums: list[PathSums] = []
         for j in range(len(steps)):
             self.sums.append(self._next(j))
 
@@ -151,11 +157,11 @@ class Tables:
             found.append(self.times(self._entered[j - many + 1][place] * ways, falls[many - 1]))
         return found
 
-    def _next(self, j: int) -> Sums:
+    def _next(self, j: int) -> PathSums:
         step, start = self.steps[j], self.sums[j - 1].start if j else 1 << self._precision
         rises, stays, falls = self._moves(j)
         for place, rank in enumerate(step.ranks):
-            begun = self.start_weight(j, State(rank, EMPTY))
+            begun = self.start_weight(j, PathState(rank, EMPTY))
             (rises if rank >= step.target else falls)[place] += begun
         self._entered.append([sum(each) for each in zip(rises, stays, falls, strict=True)])
         places: tuple[list[int], ...] = ([], [], [], [])
@@ -165,9 +171,9 @@ class Tables:
             places[EMPTY].append(sum(self.choices(j, rank)) if step.empty[place] else 0)
             places[FIRST].append(stay + rises[place] if edge and rank < self._total else 0)
             places[WITHIN].append(0 if edge else stay)
-        return Sums(places, start if step.target <= self._total else 0)
+        return PathSums(places, start if step.target <= self._total else 0)
 
-    def start_weight(self, j: int, state: State) -> int:
+    def start_weight(self, j: int, state: PathState) -> int:
         """The paths that have not moved before they come to a state."""
         if j and state.rank < self.steps[j - 1].target:
             return 0
@@ -237,7 +243,7 @@ class Tables:
             found.append(self.times(inside, self.apart(2 * (begin - left + 1))))
         return found
 
-    def ended(self, state: State) -> int:
+    def ended(self, state: PathState) -> int:
         """The weight of all paths that end with a state."""
         sums, step = self.sums[-1], self.steps[-1]
         short = 2 * (self._total - self._end)
@@ -247,7 +253,7 @@ class Tables:
         weight = sums.places[state.place][state.rank - step.first]
         return self.times(weight, self.apart(abs(short - side)))
 
-    def came(self, j: int, state: State, before: State) -> int:
+    def came(self, j: int, state: PathState, before: PathState) -> int:
         """The weight of paths that came to a state of step j from one of the step before."""
         if before.place == START:
             return self.start_weight(j, state)
@@ -261,8 +267,11 @@ class Tables:
             return 0
         return self.times(weight, self.apart(abs(2 * moved)))
 
-    def states(self, j: int) -> list[State]:
+    def states(self, j: int) -> list[PathState]:
         """All states of a step."""
         places = (LAST, EMPTY, FIRST, WITHIN)
         ranks = self.steps[j].ranks
-        return [State(0, START), *(State(rank, place) for place in places for rank in ranks)]
+        return [
+            PathState(0, START),
+            *(PathState(rank, place) for place in places for rank in ranks),
+        ]

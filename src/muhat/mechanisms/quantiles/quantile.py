@@ -38,7 +38,7 @@ from muhat.mechanisms.quantiles.joint_choice import (
     choose_together,
 )
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
-from muhat.mechanisms.quantiles.quantile_shares import ENDS, Sharing
+from muhat.mechanisms.quantiles.quantile_shares import ENDS, QuantileShares
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount, spent_beside
 from muhat.mechanisms.quantiles.sampling import clear_of_population
@@ -147,7 +147,7 @@ class QuantileRecipe(
         all cells at once: InvalidInput if they are too many to be counted in a few passes. A
         `JointChoice` is of all quantiles of a column; a secret number of records is counted for it.
         """
-        sharing = Sharing(
+        sharing = QuantileShares(
             fractions, law, protection, finder, recorded, intervals, groups is not None
         )
         rows, counts = sharing.among(grids)

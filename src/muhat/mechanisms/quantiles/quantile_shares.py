@@ -37,7 +37,7 @@ Rows = tuple[tuple[NoisySearch, ...], ...]
 
 
 @dataclass(frozen=True)
-class Sharing:
+class QuantileShares:
     """Quantiles of every column, which share what it has of the promise evenly.
 
     `finder` is what finds a cell: a search or a choice. If values are `recorded`, their number is
