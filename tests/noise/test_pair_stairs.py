@@ -187,7 +187,8 @@ def test_plans_take_the_pair_where_it_errs_least(n):
 
 
 def test_intervals_hold_as_often_as_they_say():
-    """200 draws at 90 %: 155 or more held, but for one time in ten million."""
+    """200 draws at 90 %: 155 or more held, but for one time in ten million; no values at all are
+    told as such in 95 % of 200, in 165 or more but for one time in a thousand million."""
     domain = mh.Box([0.0], [1.0])
     plan = mh.plan_mean(domain=domain, privacy=mh.PureDP(epsilon=2.0), n=60, missing="drop")
     mechanism = plan.parts[0].mechanism
@@ -200,5 +201,5 @@ def test_intervals_hold_as_often_as_they_say():
     assert held >= 155
     released = plan.release(np.full((60, 1), 0.7))
     assert mh.Release.from_json(released.to_json()).to_json() == released.to_json()
-    empty = mechanism.answer(mechanism.recipe.run((0, 0), 60), ("a",))
-    assert np.isnan(empty.value[0])
+    empty = [mechanism.answer(mechanism.recipe.run((0, 0), 60), ("a",)) for _ in range(200)]
+    assert sum(bool(np.isnan(each.value[0])) for each in empty) >= 165
