@@ -33,7 +33,11 @@ def like_wagepan() -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+LONG = {"protocols.md"}
+TIMED = [pytest.param(page, marks=[pytest.mark.slow] * (page.name in LONG)) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", TIMED, ids=lambda page: page.name)
 def test_the_examples_of_a_page_give_what_it_shows(page, folder):
     assert not list(differences(page.read_text(), folder))
 

@@ -58,6 +58,7 @@ def test_values_that_are_missing_pull_no_centre_although_they_are_nine_in_ten() 
     assert 90 < low[0] < high[0] < 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", [RHO, mh.PureDP(epsilon=2)], ids=["normal", "pure"])
 def test_intervals_hold_the_clipped_mean_of_the_recorded_values_and_what_lies_outside(
     promise: Any,
