@@ -89,8 +89,7 @@ def write_all(
     """
     from muhat.protocols.roles.messages import write_messages
 
-    if path == "-" and sys.stdout.isatty():
-        raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
+    refuse_terminal(path, "messages are bytes")
     left = iter(messages)
     first = list(islice(left, 1))
     with output(path, mode) as stream:
@@ -100,6 +99,12 @@ def write_all(
         written = write_messages(stream, chain(first, left))
         before()
         return written
+
+
+def refuse_terminal(path: str, what: str) -> None:
+    """No bytes to a terminal."""
+    if path == "-" and sys.stdout.isatty():
+        raise InvalidInput(f"{what}, not text: give --out FILE, or a pipe.")
 
 
 def _name(path: str) -> str:
