@@ -97,7 +97,7 @@ class Mixed(Randomizer):
     def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
         """Fragments modulo q, in which a false one is a fragment like any other; new nonces."""
         rows = len(pieces)
-        flat = np.ascontiguousarray(pieces).reshape(rows, -1)
+        flat = np.ascontiguousarray(pieces).reshape(rows, pieces.shape[1] * pieces.shape[2])
         numbers = flat.view("<u8").astype(np.uint64, copy=False)
         found, start = [], 0
         for part in self.parts:
