@@ -17,6 +17,7 @@ FLOORS = [
     {
         "errors",
         "_arrays",
+        "_cbor",
         "_check",
         "_delegation",
         "_files",

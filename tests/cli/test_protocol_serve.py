@@ -81,10 +81,10 @@ def test_an_operator_publishes_what_was_signed(tmp_path):
     new = ("new", "--magnitude", 10, "--dim", 1, "--n", 2000, "--epsilon", 1)
     run(*new, "--out", tmp_path / "round1.json")
     sign = ("--key", public, "--signer", tmp_path / "signer.key", "--out")
-    run("sign", tmp_path / "round1.json", *sign, tmp_path / "signed1.json")
+    run("sign", tmp_path / "round1.json", *sign, tmp_path / "signed1.cbor")
     config = tmp_path / "server.toml"
     config.write_text(
-        f"description = 'signed1.json'\nsigner = '{signer}'\nkey = 'other.key'\nstore = 'kept'\n"
+        f"description = 'signed1.cbor'\nsigner = '{signer}'\nkey = 'other.key'\nstore = 'kept'\n"
         + FAST
     )
     people = tmp_path / "people.csv"
@@ -95,8 +95,8 @@ def test_an_operator_publishes_what_was_signed(tmp_path):
         run("client", address, people, "--signer", signer, "--to", address)
         while (following := reader.once("GET", "/next")).status != 200:
             time.sleep(0.01)
-        (tmp_path / "round2.json").write_bytes(following.body)
-        run("sign", tmp_path / "round2.json", *sign, tmp_path / "signed2.json")
-        told = run("publish", tmp_path / "signed2.json", "--config", config)
+        (tmp_path / "round2.cbor").write_bytes(following.body)
+        run("sign", tmp_path / "round2.cbor", *sign, tmp_path / "signed2.cbor")
+        told = run("publish", tmp_path / "signed2.cbor", "--config", config)
         assert told.stdout == "round 2 is open\n"
-        assert reader.description() == (tmp_path / "signed2.json").read_bytes()
+        assert reader.description() == (tmp_path / "signed2.cbor").read_bytes()

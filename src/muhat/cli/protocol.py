@@ -23,11 +23,12 @@ from muhat.cli.protocol_account import account as account_group
 from muhat.cli.protocol_files import (
     messages_in,
     read_description,
+    read_round,
     write_all,
     write_description,
 )
 from muhat.cli.protocol_sealed import key as key_command
-from muhat.cli.protocol_sealed import read_round, server_of, signer_option
+from muhat.cli.protocol_sealed import server_of, signer_option
 from muhat.cli.protocol_sealed import sign as sign_command
 from muhat.cli.protocol_sealed import signer as signer_command
 from muhat.cli.protocol_serve import SERVICE_COMMANDS, fetched, send_to

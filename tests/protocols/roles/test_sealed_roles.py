@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import stat
 import sys
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat import protocols
+from muhat import _cbor, protocols
 from muhat.protocols import DeviceAccount, SealedProtocol, ServerKey, Signer
 from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 
@@ -275,26 +274,29 @@ def test_a_signed_description_is_read_by_whoever_pins_its_signer():
 
 def test_nothing_of_a_signed_description_can_be_changed():
     text = SIGNER.signed(plain(), KEY.public)
-    fields = json.loads(text)
-    other = plain("single").to_json()
+    fields = _cbor.read(text)
+    other = plain("single").to_cbor()
     changes = [
         {"description": other},
-        {"description": fields["description"].replace('"users":20', '"users":21')},
+        {"description": replace(plain(), users=21).to_cbor()},
+        {"description": plain().to_json()},
         {"key": OTHER.public.to_dict()},
         {"key": {**fields["key"], "expires": None}},
         {"key": {**fields["key"], "more": 1}},
-        {"signature": "00" * 64},
-        {"signature": "00"},
+        {"signature": bytes(64)},
+        {"signature": bytes(1)},
+        {"signature": fields["signature"].hex()},
+        {"more": 1},
         {"signature": None},
-        {"schema": "muhat.signed/2"},
+        {"schema": "muhat.signed/3"},
         {"description": 7},
     ]
     for change in changes:
         with pytest.raises(mh.InvalidInput):
-            SealedProtocol.from_signed(json.dumps({**fields, **change}), signer=SIGNER.public)
-    for text in ("", "{}", "[]", plain().to_json()):
+            SealedProtocol.from_signed(_cbor.written({**fields, **change}), signer=SIGNER.public)
+    for other in (b"", b"{}", b"\xa0", b"\x80", plain().to_cbor(), text + b"\0", text[:-1]):
         with pytest.raises(mh.InvalidInput):
-            SealedProtocol.from_signed(text, signer=SIGNER.public)
+            SealedProtocol.from_signed(other, signer=SIGNER.public)
 
 
 def test_another_key_for_the_same_round_is_the_same_task():

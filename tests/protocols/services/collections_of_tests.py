@@ -58,9 +58,9 @@ class Collection:
             access_log=False,
         )
         if not sealed:
-            (folder / "description").write_text(protocol.to_json())
+            (folder / "description").write_bytes(protocol.to_cbor())
             return cls(folder, protocol, replace(config, **changes), None)
-        (folder / "description").write_text(SIGNER.signed(protocol, KEY.public))
+        (folder / "description").write_bytes(SIGNER.signed(protocol, KEY.public))
         secrets = {"server.key": ("seal", KEY), "signer.key": ("sign", SIGNER)}
         for name, (use, secret) in secrets.items():
             fields = {"use": use, "secret": secret.secret.hex(), "expires": None}

@@ -382,9 +382,9 @@ def test_the_shuffler_follows_from_round_to_round(tmp_path):
         batch = pair.shuffler.kept.batch
         assert (await pair.server.complete(batch, 3))[0].status == 202
         with pytest.raises(InvalidInput, match="another round"):
-            pair.shuffler._follow(SIGNER.signed(asked, KEY.public).encode())
-        following = protocols.Protocol.from_json(pair.server.kept.result.decode())
-        text = SIGNER.signed(following, KEY.public).encode()
+            pair.shuffler._follow(SIGNER.signed(asked, KEY.public))
+        following = protocols.Protocol.from_cbor(pair.server.kept.result)
+        text = SIGNER.signed(following, KEY.public)
         assert (await pair.server.publish(text)).status == 200
         while pair.shuffler.kept.number == 1:
             await pair.shuffler._step()
@@ -414,15 +414,15 @@ def test_the_next_round_is_signed_by_the_server_or_waits_for_its_operator(signs,
         while server.kept.number == 1 and server.kept.phase != "unsigned":
             await server._step()
         if not signs:
-            following = protocols.Protocol.from_json(server.kept.result.decode())
+            following = protocols.Protocol.from_cbor(server.kept.result)
             other = ServerKey(bytes(range(1, 33)))
             for protocol, key in ((asked, KEY), (following, other)):
-                text = SIGNER.signed(protocol, key.public).encode()
+                text = SIGNER.signed(protocol, key.public)
                 assert (await server.publish(text)).status == 409
-            text = SIGNER.signed(following, KEY.public).encode()
+            text = SIGNER.signed(following, KEY.public)
             assert (await server.publish(text)).status == 200
             assert (await server.publish(text)).status == 409
-        text = server.kept.description.decode()
+        text = server.kept.description
         assert SealedProtocol.from_signed(text, signer=SIGNER.public).protocol.round == 2
 
     asyncio.run(scenario())

@@ -211,7 +211,7 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Fragments below the modulus: see `Randomizer`."""
-        rows = payloads.reshape(len(payloads), -1, self._width)
+        rows = payloads.reshape(len(payloads), self.messages, self._width)
         unused = 8 * self._width - self.noise.modulus_bits
         return np.asarray((rows[:, :, -1] <= 255 >> unused).all(axis=1))
 

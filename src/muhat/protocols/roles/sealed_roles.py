@@ -56,7 +56,7 @@ class _OfReports(Collector):
         _, first = np.unique(keys.view(f"S{ENCAPSULATED_BYTES}"), return_index=True)
         new = np.zeros(len(keys), bool)
         new[first] = True
-        rows = new.reshape(len(held.payloads), len(self.reports.groups)).all(axis=1)
+        rows = new.reshape(begins.shape[:2]).all(axis=1)
         return Received(held.nonces[rows], held.payloads[rows])
 
 

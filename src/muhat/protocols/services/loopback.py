@@ -64,14 +64,14 @@ class Loopback:
                 key = ServerKey.create(folder / "server.key")
                 signer = Signer.create(folder / "signer.key")
                 new_secret(folder / "secret")
-                written.write_text(signer.signed(protocol, key.public))
+                written.write_bytes(signer.signed(protocol, key.public))
                 common |= {"signer": signer.public, "secret": str(folder / "secret")}
                 server = {
                     "key": str(folder / "server.key"),
                     "sign_with": str(folder / "signer.key"),
                 }
             else:
-                written.write_text(protocol.to_json())
+                written.write_bytes(protocol.to_cbor())
             config = ServiceConfig(store=str(folder / "server"), **common, **server)
             address = collects = stack.enter_context(running("server", config))
             if mixed:

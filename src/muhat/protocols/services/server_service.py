@@ -106,14 +106,14 @@ class ServerService(Service):
             result = server.finish()
         except MuhatError as error:
             return FAILED, str(error).encode(), None
-        text = result.to_json().encode()
         if not isinstance(result, Protocol):
-            return FINISHED, text, None
+            return FINISHED, result.to_json().encode(), None
+        described = result.to_cbor()
         if not isinstance(self.round, SealedProtocol):
-            return FINISHED, text, text
+            return FINISHED, described, described
         if self.setup.signer is None:
-            return UNSIGNED, text, None
-        return FINISHED, text, self.setup.signer.signed(result, self.round.key).encode()
+            return UNSIGNED, described, None
+        return FINISHED, described, self.setup.signer.signed(result, self.round.key)
 
     def _keep(self, phase: str, result: bytes, following: bytes | None) -> None:
         with self.store.transaction():
