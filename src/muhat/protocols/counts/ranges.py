@@ -64,6 +64,11 @@ class LocalRanges(RangesEstimator):
         own = float(np.average(part * (1 - part), weights=self.grid.cells + 1 - width))
         return float(np.sqrt(protocol.users * max(noise - own, 0.0)))
 
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round is about these cells: see `Estimator`."""
+        protocol.require_only()
+        self._ranges(protocol)
+
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The counts of the people who have answered."""
         ranges, people = self._ranges(protocol), received.users
@@ -123,6 +128,11 @@ class ShuffleRanges(RangesEstimator):
         """The root mean square error of the counts of all ranges, whatever the records."""
         spread = self._spread(protocol, protocol.users)
         return float(np.sqrt(spread.variance * spread.tree.average))
+
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round is about blocks of these cells: see `Estimator`."""
+        protocol.require_only()
+        self._spread(protocol, protocol.users)
 
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The counts of the people who have answered."""

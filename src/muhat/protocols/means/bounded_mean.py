@@ -31,7 +31,6 @@ from muhat.protocols.means.false_messages import OUTSIDE, is_outside
 from muhat.protocols.means.mean_estimator import (
     CLIPPED,
     MeanEstimator,
-    mean_randomizer,
     unlike,
 )
 from muhat.protocols.randomizers.allowance import Allowance
@@ -87,12 +86,15 @@ class BoundedMean(MeanEstimator, keys=(*AIMS, "privacy", "n", "columns")):
         columns = task.asked.columns
         return cls(task.asked.domain, task.privacy, task.terms.n, task.asked.p, weights, columns)
 
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round asks for a mean of such records: see `Estimator`."""
+        protocol.require_only()
+        self.mean_randomizer(protocol)
+
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The estimate of the mean, with what is known about its error."""
-        randomizer, users = mean_randomizer(protocol.randomizer), received.users
+        randomizer, users = self.mean_randomizer(protocol), received.users
         value = randomizer.mean(received.nonces, received.payloads)
-        if len(value) != self.domain.dim:
-            raise InvalidInput("the round's randomizer is about another domain than the mean.")
         own = of_records(randomizer, received)
         told = (OUTSIDE,) if is_outside(value, self.domain, own.worst) else ()
         followed = self.false_answers(protocol, users)
@@ -214,7 +216,7 @@ def shuffle_protocol(
             value=str(most_bytes),
         )
     weights, n = estimator.weights, estimator.n
-    return min(cheap, key=lambda each: mean_randomizer(each.randomizer).expected_error(n, weights))
+    return min(cheap, key=lambda each: estimator.mean_randomizer(each).expected_error(n, weights))
 
 
 def _fragments(estimator: ShuffleMean, honest: int) -> Iterator[MeanRandomizer]:

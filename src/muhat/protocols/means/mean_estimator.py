@@ -16,7 +16,7 @@ from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
 from muhat.protocols.means.false_messages import false_messages
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.roles.protocol import Estimator, Protocol
 from muhat.release.release import Release
 from muhat.release.vector_answer import VectorAnswer
@@ -69,6 +69,15 @@ class MeanEstimator(Estimator):
             **found,
         )
         return protocol.released(answer)
+
+    def mean_randomizer(self, protocol: Protocol) -> MeanRandomizer:
+        """What a round asks, which must be for a mean of such records."""
+        asked = protocol.randomizer
+        if not isinstance(asked, MeanRandomizer):
+            raise InvalidInput("the round's randomizer does not estimate a mean.")
+        if asked.record_dim != self.domain.dim:
+            raise InvalidInput("the round's randomizer is about another domain than the mean.")
+        return asked
 
     def false_answers(self, protocol: Protocol, people: int) -> str:
         """Of the round's randomizer: see `Estimator`."""
@@ -147,10 +156,3 @@ def column_names(columns: Sequence[str] | None, dim: int) -> tuple[str, ...] | N
             f"must be {dim} different names", parameter="columns", value=str(len(names))
         )
     return names
-
-
-def mean_randomizer(randomizer: Randomizer) -> MeanRandomizer:
-    """The same randomizer, which must be one of means."""
-    if not isinstance(randomizer, MeanRandomizer):
-        raise InvalidInput("the round's randomizer does not estimate a mean.")
-    return randomizer

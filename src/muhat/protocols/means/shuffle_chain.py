@@ -51,6 +51,7 @@ from muhat.protocols.means.shuffle_chain_schedule import (
     ShuffleChainSchedule,
 )
 from muhat.protocols.means.shuffle_chain_state import (
+    STAGES,
     ChainState,
     after_aside,
     after_last,
@@ -118,17 +119,29 @@ class ShuffleChain(UnboundedMean):
         asks = self._asks(state, Fraction(0), turnout.counted_on)
         return Protocol(self, asks, self.n, turnout.minimum, honest=turnout.honest)
 
+    def check_round(self, protocol: Protocol) -> None:
+        """What is asked is about the state that the last round led to: see `Estimator`."""
+        joint, state = _joint(protocol), self._state(protocol)
+        kinds = tuple(part.encoding.kind for part in joint.parts)
+        wrong = kinds not in _ASKED[state.stage]
+        wrong |= not len(state.center) == joint.record_dim == self.domain.dim
+        wrong |= state.stage == "mean" and _cuts(joint.parts[-1]) != (state.high,)
+        radius = (
+            state.high if kinds == ("domain", "cuts") and state.stage == "mean" else state.radius
+        )
+        ball = around(np.array(state.center), radius, np.array(self.lengths))
+        encoding = joint.parts[0].encoding
+        wrong |= type(encoding) is DomainEncoding and encoding.domain != ball
+        if wrong:
+            raise InvalidInput("the round asks for something else than what has been learnt.")
+        for entry in protocol.learnt:
+            _check.one_of("stage", entry["stage"], STAGES)
+            _check.count("people", entry["people"], most=MOST_USERS)
+
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
-        joint = protocol.randomizer
-        if not isinstance(joint, JointRandomizer):
-            raise InvalidInput("the round's randomizer is not one of this protocol.")
-        schedule, state = self.schedule, self._state(protocol)
+        joint, state, schedule = _joint(protocol), self._state(protocol), self.schedule
         parts = list(joint.split(received.payloads))
-        kinds = tuple(part.encoding.kind for part in joint.parts)
-        ends = state.stage == "mean" and _cuts(joint.parts[-1]) != (state.high,)
-        if kinds not in _ASKED[state.stage] or len(state.center) != joint.record_dim or ends:
-            raise InvalidInput("the round asks for something else than what has been learnt.")
         if state.stage == "mean":
             return self._release(protocol, state, parts, received.users)
         spent = spent_before(protocol) + joint.share
@@ -246,6 +259,13 @@ def _normal(covariance: Floats) -> Spread:
     values, vectors = np.linalg.eigh(covariance)
     factor = vectors * np.sqrt(np.maximum(values, 0))
     return Spread(LAWS["normal"], len(scales), scales, factor)
+
+
+def _joint(protocol: Protocol) -> JointRandomizer:
+    """What a round asks, which must be several things at once."""
+    if not isinstance(protocol.randomizer, JointRandomizer):
+        raise InvalidInput("the round's randomizer is not one of this protocol.")
+    return protocol.randomizer
 
 
 def _cuts(asked: FragmentRandomizer) -> tuple[float, ...]:

@@ -245,6 +245,15 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
         """The sums of all people's numbers, whether the payloads are mixed or not."""
         return self.sums(self._remainders(payloads), len(payloads))
 
+    def explains(self, sums: Sequence[int], people: int) -> bool:
+        """Whether honest people may have such sums, but for a chance of `WRAP`.
+
+        If not, somebody has sent a false fragment; if so, nobody knows.
+        """
+        reach = self.noise.reach(people)
+        least, most = people * self.encoding.low - reach, people * self.encoding.high + reach
+        return all(least <= each <= most for each in sums)
+
     def mean_of(self, sums: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""
         return self.encoding.mean(sums, people)
