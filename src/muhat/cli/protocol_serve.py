@@ -23,7 +23,8 @@ _config = click.option(
 @click.command(epilog="Example: muhat protocol serve shuffler --config shuffler.toml")
 @_role
 @_config
-def serve(role: Role, config: str) -> None:
+@click.option("--check", is_flag=True, help="Look at the configuration and its files, and end.")
+def serve(role: Role, config: str, check: bool) -> None:
     """Run the shuffler or the server of a collection over HTTP, until it is told to end.
 
     It may be stopped or killed at any time: started again, it goes on where its store is.
@@ -31,6 +32,9 @@ def serve(role: Role, config: str) -> None:
     from muhat.protocols.services.config import ServiceConfig
     from muhat.protocols.services.running import serve as run
 
+    if check:
+        click.echo(ServiceConfig.read(config).checked(role).describe())
+        return
     run(role, ServiceConfig.read(config), lambda at: click.echo(f"{role} at {at}", err=True))
 
 

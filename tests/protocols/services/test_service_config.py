@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from collections_of_tests import KEY, Collection, described
+from collections_of_tests import KEY, SIGNER, Collection, described
 
 from muhat.errors import InvalidInput
 from muhat.protocols import ServerKey, Signer
@@ -35,6 +35,16 @@ def test_files_are_found_from_the_folder_of_the_configuration(tmp_path):
     assert config.tls == Tls(str(tmp_path / "certificate.pem"), "/etc/private.pem")
     assert config.limits == Limits(per_second=50)
     assert config.origins == ("https://survey.example",)
+
+
+def test_the_signer_is_named_or_in_a_file(tmp_path):
+    (tmp_path / "server.toml").write_text(f"signer = 'signer.pub'\n{FILE}")
+    with pytest.raises(InvalidInput, match=r"signer\.pub cannot be read"):
+        ServiceConfig.read(tmp_path / "server.toml")
+    (tmp_path / "signer.pub").write_text(f"{SIGNER.public}\n")
+    assert ServiceConfig.read(tmp_path / "server.toml").signer == SIGNER.public
+    (tmp_path / "server.toml").write_text(f"signer = '{SIGNER.public}'\n{FILE}")
+    assert ServiceConfig.read(tmp_path / "server.toml").signer == SIGNER.public
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """How a service is set up: a file in TOML, all of which is checked before anything is opened.
 
     description = "signed.json"     # the first round, as everybody gets it
-    signer = "…"                    # whose signature is trusted, if it is signed
+    signer = "signer.pub"           # whose signature is trusted, if it is signed: 64 hexadecimal
+                                    # digits, or a file that has them
     store = "collected"             # a folder of the service's own
     host = "0.0.0.0"
     port = 8443
@@ -30,12 +31,13 @@ Files are found from the folder of the configuration.
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from muhat import _check
 from muhat._plain import Plain
@@ -51,6 +53,7 @@ Round = Protocol | SealedProtocol
 
 SECRET_USE = "know a shuffler by"
 MOST_WAITING = 1 << 20
+_HEX = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,16 @@ class ServiceConfig(Plain):
         def place(name: str | None) -> str | None:
             return None if name is None else str(folder / name)
 
+        signer = self.signer
+        if signer is not None and not _HEX.fullmatch(signer):
+            try:
+                signer = (folder / signer).read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError):
+                raise InvalidInput(f"{folder / signer} cannot be read.") from None
         tls = self.tls and Tls(str(folder / self.tls.certificate), str(folder / self.tls.key))
         named = ("description", "store", "key", "sign_with", "secret", "forward_ca")
-        return replace(self, tls=tls, **{name: place(getattr(self, name)) for name in named})  # type: ignore[arg-type]
+        placed: dict[str, Any] = {name: place(getattr(self, name)) for name in named}
+        return replace(self, tls=tls, signer=signer, **placed)
 
     def checked(self, role: Role) -> Setup:
         """Everything that the files hold; InvalidInput for what is missing or too much."""
@@ -168,6 +178,17 @@ class Setup:
         first, users = protocol_of(self.first), protocol_of(round_).users
         wanted = first.users if self.config.turnout is None else self.config.turnout
         return max(-(-wanted * users // first.users), protocol_of(round_).minimum)
+
+    def describe(self) -> str:
+        """What the service is for, in a line."""
+        first = protocol_of(self.first)
+        closed = f"closed at {self.turnout(self.first)} of {first.users} users"
+        if self.is_mixed and self.role == "server":
+            closed = f"at most {first.users} users, closed by the shuffler"
+        return (
+            f"A {self.role} in the {first.model} model: {self.first.bytes_per_user} bytes a "
+            f"report, {closed}, never below {first.minimum}."
+        )
 
     def check(self) -> None:
         """Refuse what does not fit together."""
