@@ -9,7 +9,7 @@ from collections_of_tests import KEY, SIGNER, Collection, described
 
 from muhat.errors import InvalidInput
 from muhat.protocols import ServerKey, Signer
-from muhat.protocols.services.config import Limits, ServiceConfig, Tls, new_secret
+from muhat.protocols.services.config import ServiceConfig, ServiceLimits, Tls, new_secret
 from muhat.protocols.services.limits import MOST_ADDRESSES, Bucket, Rates
 from muhat.protocols.services.running import running
 
@@ -33,7 +33,7 @@ def test_files_are_found_from_the_folder_of_the_configuration(tmp_path):
     config = ServiceConfig.read(tmp_path / "server.toml")
     assert config.description == str(tmp_path / "description")
     assert config.tls == Tls(str(tmp_path / "certificate.pem"), "/etc/private.pem")
-    assert config.limits == Limits(per_second=50)
+    assert config.limits == ServiceLimits(per_second=50)
     assert config.origins == ("https://survey.example",)
 
 

@@ -30,8 +30,8 @@ from muhat.protocols.services import service as service_module
 from muhat.protocols.services import shuffler_service
 from muhat.protocols.services.sending import Response
 from muhat.protocols.services.server_service import ServerService
-from muhat.protocols.services.service import BUSY, CLOSED, KNOWN, NOT_WRITTEN, TAKEN
-from muhat.protocols.services.shuffler_service import ShufflerService
+from muhat.protocols.services.service import BUSY, CLOSED, KNOWN, NOT_WRITTEN, TAKEN, token_of
+from muhat.protocols.services.shuffler_service import ShufflerService, parts_of
 from muhat.protocols.services.store import Store
 from muhat.release.release import Release
 
@@ -55,6 +55,9 @@ class Pair:
         self.server._due = asyncio.Event()
         self.shuffler = ShufflerService(self.collection.shuffler.checked("shuffler"))
         self.shuffler._post = self.post
+        for each in (self.shuffler, self.server):
+            # A process that is killed loses nothing that it wrote; waiting is for power cuts.
+            each.store._connection.execute("PRAGMA synchronous = OFF")
 
     def kill(self):
         """What is in no transaction that has ended is gone."""
@@ -467,6 +470,27 @@ def test_stores_and_tokens_are_for_their_owner_alone(tmp_path):
     files = list((tmp_path / "server").iterdir())
     assert len(files) >= 2
     assert all(file.stat().st_mode & 0o077 == 0 for file in [*files, tmp_path / "server"])
+    service.store.close()
+
+
+def test_a_service_that_was_killed_while_it_made_its_files_makes_them_again(tmp_path):
+    collection = Collection.of(tmp_path, described("local"), sealed=False)
+    (tmp_path / "server").mkdir()
+    for name in ("server.db", "server.token"):
+        (tmp_path / "server" / name).touch()
+    service = ServerService(collection.server.checked("server"))
+    assert taken(service, reports_of(collection.round, 1)) == [TAKEN]
+    assert service.is_operator(token_of(tmp_path / "server", "server"))
+    service.store.close()
+
+
+def test_a_batch_of_more_people_than_planned_or_of_another_round_is_refused_whole(tmp_path):
+    collection = Collection.of(tmp_path, described("single"))
+    service = ServerService(collection.server.checked("server"))
+    reports = reports_of(collection.round, N + 1)
+    for batch, said in ((reports, "more messages than users"), ([b"x"], "too short")):
+        assert service._take_part("batch", b"".join(parts_of(batch))) == (400, said)
+        assert service.users == service.store.users(1) == 0
     service.store.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from collections_of_tests import Collection, described, reports_of
 
 from muhat.errors import InvalidInput
-from muhat.protocols.services.config import Limits, Tls
+from muhat.protocols.services.config import ServiceLimits, Tls
 from muhat.protocols.services.loopback import UNLIMITED
 from muhat.protocols.services.running import running
 from muhat.protocols.services.sending import Sender, send_all
@@ -99,7 +99,7 @@ def chunked(address: str, parts: list[bytes]) -> int:
 
 
 def test_who_asks_too_often_or_too_slowly_is_put_off(tmp_path):
-    limits = Limits(per_second=1000, per_minute_and_address=3, seconds=1)
+    limits = ServiceLimits(per_second=1000, per_minute_and_address=3, seconds=1)
     collection = Collection.of(tmp_path, described("local"), sealed=False, limits=limits)
     with running("server", collection.server) as address, Sender(address) as sender:
         (report,) = reports_of(collection.round, 1)

@@ -65,7 +65,7 @@ class Tls(Plain):
 
 
 @dataclass(frozen=True)
-class Limits(Plain):
+class ServiceLimits(Plain):
     """What a service takes at most."""
 
     waiting: int = 1000
@@ -98,7 +98,7 @@ class ServiceConfig(Plain):
     origins: tuple[str, ...] = ()
     access_log: bool = True
     tls: Tls | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
 
     @classmethod
     def read(cls, path: str | Path) -> ServiceConfig:

@@ -22,9 +22,9 @@ from muhat.protocols.roles.sealing_keys import ServerKey
 from muhat.protocols.roles.simulation import parts
 from muhat.protocols.services.config import (
     MOST_WAITING,
-    Limits,
     Round,
     ServiceConfig,
+    ServiceLimits,
     new_secret,
     protocol_of,
 )
@@ -34,7 +34,7 @@ from muhat.protocols.services.service import token_of
 from muhat.release.release import Release
 
 POLL = 0.02
-UNLIMITED = Limits(per_second=MOST_WAITING, per_minute_and_address=0)
+UNLIMITED = ServiceLimits(per_second=MOST_WAITING, per_minute_and_address=0)
 
 
 class Loopback:

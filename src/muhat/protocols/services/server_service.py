@@ -16,18 +16,18 @@ import io
 
 from muhat.errors import InvalidInput, MuhatError
 from muhat.protocols.roles.collector import Collector
-from muhat.protocols.roles.messages import read_messages
+from muhat.protocols.roles.messages import Rejection, read_messages
 from muhat.protocols.roles.protocol import Protocol
 from muhat.protocols.roles.reading import read_round
 from muhat.protocols.roles.sealed_protocol import SealedProtocol
 from muhat.protocols.roles.server import Server
 from muhat.protocols.services.config import Round, protocol_of
-from muhat.protocols.services.service import CLOSED, KNOWN, TAKEN, Answer, Service, refused
+from muhat.protocols.services.service import CLOSED, KNOWN, TAKEN, Reply, Service
 from muhat.protocols.services.store import CLOSED as COMPUTING
 from muhat.protocols.services.store import COLLECTING, FAILED, FINISHED, UNSIGNED
 
-WAIT = Answer(202, "the round is being computed, or waits for its signature")
-OTHER_BATCH = Answer(403, "another batch of this round has begun")
+WAIT = Reply(202, "the round is being computed, or waits for its signature")
+OTHER_BATCH = Reply(403, "another batch of this round has begun")
 
 
 class _Refused(Exception):
@@ -37,36 +37,36 @@ class _Refused(Exception):
 class ServerService(Service):
     """What publishes the result."""
 
-    async def take(self, report: bytes) -> Answer:
+    async def take(self, report: bytes) -> Reply:
         """Take a device's message, in the local model: see `Service`."""
         if self.setup.is_mixed:
-            return Answer(404, "devices send to the shuffler")
+            return Reply(404, "devices send to the shuffler")
         return await super().take(report)
 
-    async def close(self) -> Answer:
+    async def close(self) -> Reply:
         """Close a round of the local model: see `Service`."""
         if self.setup.is_mixed:
-            return Answer(409, "the shuffler closes the round")
+            return Reply(409, "the shuffler closes the round")
         return await super().close()
 
-    async def take_part(self, batch: str, part: bytes) -> Answer:
+    async def take_part(self, batch: str, part: bytes) -> Reply:
         """Take a part of a mixed batch, from the shuffler."""
         answer = await self._do(self._take_part, batch, part)
         self.counts[f"part {answer.words}"] += 1
         return answer
 
-    async def complete(self, batch: str, reports: int) -> tuple[Answer, bytes]:
+    async def complete(self, batch: str, reports: int) -> tuple[Reply, bytes]:
         """The shuffler has handed on all of a batch: the next round, or empty bytes for none."""
         answer, following = await self._do(self._complete, batch, reports)
         self._due.set()
         return answer, following
 
-    async def publish(self, description: bytes) -> Answer:
+    async def publish(self, description: bytes) -> Reply:
         """Open the next round, which an operator has signed."""
         try:
             return await self._do(self._publish, description)
         except InvalidInput as error:
-            return Answer(409, str(error))
+            return Reply(409, str(error))
 
     def _collector(self) -> Collector:
         return self._server(self.round)
@@ -77,15 +77,15 @@ class ServerService(Service):
         assert self.setup.key is not None
         return round_.server(self.setup.key)
 
-    def _close(self, least: int) -> Answer:
+    def _close(self, least: int) -> Reply:
         if self.kept.phase != COLLECTING:
             return CLOSED
         if self.users < least:
-            return Answer(409, f"{self.users} of at least {least} users have answered")
+            return Reply(409, f"{self.users} of at least {least} users have answered")
         with self.store.transaction():
             self.store.mark(self.kept.number, COMPUTING)
         self._reload()
-        return Answer(200, f"closed with {self.users} users")
+        return Reply(200, f"closed with {self.users} users")
 
     async def _step(self) -> bool:
         if self.kept.phase == COLLECTING:
@@ -122,18 +122,18 @@ class ServerService(Service):
                 self.store.open_round(self.kept.number + 1, following)
         self._reload()
 
-    def _publish(self, description: bytes) -> Answer:
+    def _publish(self, description: bytes) -> Reply:
         if self.kept.phase != UNSIGNED:
-            return Answer(409, "no round waits to be signed")
+            return Reply(409, "no round waits to be signed")
         following = read_round(description, signer=self.setup.config.signer)
         expected = read_round(self.kept.result or b"")
         if protocol_of(following).digest != protocol_of(expected).digest:
-            return Answer(409, "this is not the round that comes next")
+            return Reply(409, "this is not the round that comes next")
         self._server(following)
         self._keep(FINISHED, self.kept.result or b"", description)
-        return Answer(200, f"round {self.kept.number} is open")
+        return Reply(200, f"round {self.kept.number} is open")
 
-    def _take_part(self, batch: str, part: bytes) -> Answer:
+    def _take_part(self, batch: str, part: bytes) -> Reply:
         of_batch = self.store.of_batch(batch)
         if of_batch is not None and of_batch.phase != COLLECTING:
             return KNOWN
@@ -147,7 +147,7 @@ class ServerService(Service):
                 for report in read_messages(io.BytesIO(part), self.round.bytes_per_user):
                     self._add(report)
         except _Refused as error:
-            return Answer(400, str(error))
+            return Reply(400, str(error))
         finally:
             self._reload()
         return TAKEN
@@ -158,18 +158,23 @@ class ServerService(Service):
         if known:
             return
         reason = self._judge.refusal(report)
-        if reason is not None or known is None:
-            raise _Refused("not a batch of this round" if reason is None else refused(reason).words)
+        if reason is None and known is None:
+            reason = Rejection.REPLAYED
+        elif reason is None and self.users == self.protocol_users:
+            reason = Rejection.FULL
+        if reason is not None:
+            raise _Refused(str(reason))
         self.store.add(self.kept.number, report)
+        self.users += 1
 
-    def _complete(self, batch: str, reports: int) -> tuple[Answer, bytes]:
+    def _complete(self, batch: str, reports: int) -> tuple[Reply, bytes]:
         kept = self.store.of_batch(batch)
         if kept is None or (kept.phase == COLLECTING and self.users != reports):
             held = 0 if kept is None else self.users
-            return Answer(409, f"{held} of {reports} reports are here"), b""
+            return Reply(409, f"{held} of {reports} reports are here"), b""
         if kept.phase == COLLECTING:
             answer = self._close(protocol_of(self.round).minimum)
             return (WAIT if answer.is_good else answer._replace(status=400)), b""
         if kept.phase in (COMPUTING, UNSIGNED):
             return WAIT, b""
-        return Answer(200, "finished"), self.store.description(kept.number + 1)
+        return Reply(200, "finished"), self.store.description(kept.number + 1)

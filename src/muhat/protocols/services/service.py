@@ -45,7 +45,7 @@ PAUSE = 1.0
 Result = TypeVar("Result")
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What a sender is told: a status of HTTP, and the reason."""
 
     status: int
@@ -57,17 +57,17 @@ class Answer(NamedTuple):
         return self.status < 300
 
 
-TAKEN = Answer(201, "taken")
-KNOWN = Answer(200, "taken before")
-BUSY = Answer(503, "too many reports wait to be written")
-NOT_WRITTEN = Answer(503, "the report cannot be written now")
-CLOSED = Answer(410, "the round is closed")
+TAKEN = Reply(201, "taken")
+KNOWN = Reply(200, "taken before")
+BUSY = Reply(503, "too many reports wait to be written")
+NOT_WRITTEN = Reply(503, "the report cannot be written now")
+CLOSED = Reply(410, "the round is closed")
 _OTHER_ROUND = (Rejection.PROTOCOL, Rejection.ROUND, Rejection.REPLAYED, Rejection.FULL)
 
 
-def refused(reason: Rejection) -> Answer:
+def refused(reason: Rejection) -> Reply:
     """Why a report is not taken."""
-    return Answer(409 if reason in _OTHER_ROUND else 400, str(reason))
+    return Reply(409 if reason in _OTHER_ROUND else 400, str(reason))
 
 
 class Service(ABC):
@@ -80,7 +80,7 @@ class Service(ABC):
         self.store = Store(folder, setup.role, setup.description)
         self.counts: Counter[str] = Counter()
         self._token = token_of(folder, setup.role, new=True)
-        self._waiting: deque[tuple[bytes, asyncio.Future[Answer]]] = deque()
+        self._waiting: deque[tuple[bytes, asyncio.Future[Reply]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="muhat-store")
         self._tasks: list[asyncio.Task[None]] = []
         self.kept = self.store.current()
@@ -125,7 +125,7 @@ class Service(ABC):
         self._thread.shutdown()
         self.store.close()
 
-    async def take(self, report: bytes) -> Answer:
+    async def take(self, report: bytes) -> Reply:
         """Take a report; the answer comes when it is on the disk."""
         if len(self._waiting) >= self.limits.waiting:
             answer = BUSY
@@ -137,7 +137,7 @@ class Service(ABC):
         self.counts[answer.words] += 1
         return answer
 
-    async def close(self) -> Answer:
+    async def close(self) -> Reply:
         """Close the round now, for its operator; never below the minimum."""
         answer = await self._do(self._close, protocol_of(self.round).minimum)
         self._due.set()
@@ -148,7 +148,7 @@ class Service(ABC):
         """The role of the round, which has taken nothing yet."""
 
     @abstractmethod
-    def _close(self, least: int) -> Answer:
+    def _close(self, least: int) -> Reply:
         """Close the round if at least so many have answered; in the store's thread."""
 
     @abstractmethod
@@ -186,7 +186,7 @@ class Service(ABC):
                 await asyncio.sleep(PAUSE)
                 self._due.set()
 
-    def _take_all(self, reports: list[bytes]) -> list[Answer]:
+    def _take_all(self, reports: list[bytes]) -> list[Reply]:
         before = self.users
         try:
             with self.store.transaction():
@@ -196,7 +196,7 @@ class Service(ABC):
             self.users = before
             return [NOT_WRITTEN] * len(reports)
 
-    def _take_one(self, report: bytes) -> Answer:
+    def _take_one(self, report: bytes) -> Reply:
         known = self.store.is_known(report)
         if known:
             return KNOWN
@@ -213,7 +213,7 @@ class Service(ABC):
         self.users += 1
         return TAKEN
 
-    def _late(self) -> Answer | None:
+    def _late(self) -> Reply | None:
         """Why nothing new is taken any more, if so."""
         survey = protocol_of(self.round).survey
         try:
@@ -222,7 +222,7 @@ class Service(ABC):
             if isinstance(self.round, SealedProtocol):
                 self.round.key.require_valid()
         except InvalidInput as error:
-            return Answer(410, str(error))
+            return Reply(410, str(error))
         return None if self.kept.phase == COLLECTING else CLOSED
 
     def _reload(self) -> None:
@@ -240,6 +240,11 @@ class Service(ABC):
 def token_of(folder: Path, role: str, *, new: bool = False) -> str:
     """What an operator shows to a service, in the folder of its store; made if it may be."""
     path = folder / f"{role}.token"
-    if new and not path.exists():
+    if new:
+        try:
+            return str(read_secret(path, OPERATE)["secret"])
+        except InvalidInput:
+            # There is none yet, or half of one that was being written when its service was killed.
+            path.unlink(missing_ok=True)
         write_secret(path, {"use": OPERATE, "secret": os.urandom(32).hex(), "expires": None})
     return str(read_secret(path, OPERATE)["secret"])

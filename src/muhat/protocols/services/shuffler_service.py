@@ -22,7 +22,7 @@ from muhat.protocols.roles.messages import write_messages
 from muhat.protocols.roles.reading import read_round
 from muhat.protocols.services.config import Setup, protocol_of
 from muhat.protocols.services.sending import Response, Sender
-from muhat.protocols.services.service import CLOSED, LOG, PAUSE, Answer, Service
+from muhat.protocols.services.service import CLOSED, LOG, PAUSE, Reply, Service
 from muhat.protocols.services.store import CLOSED as MIXED
 from muhat.protocols.services.store import COLLECTING, FINISHED
 
@@ -50,7 +50,7 @@ class ShufflerService(Service):
     def _collector(self) -> Collector:
         return self.round.shuffler()
 
-    def _close(self, least: int) -> Answer:
+    def _close(self, least: int) -> Reply:
         if self.kept.phase != COLLECTING:
             return CLOSED
         number, shuffler = self.kept.number, self.round.shuffler()
@@ -61,14 +61,14 @@ class ShufflerService(Service):
             self._reload()
             return self._close(least)
         if self.users < least:
-            return Answer(409, f"{self.users} of at least {least} users have answered")
+            return Reply(409, f"{self.users} of at least {least} users have answered")
         parts = list(parts_of(shuffler.mixed()))
         with self.store.transaction():
             self.store.keep_mixed(number, parts)
             self.store.mark(number, MIXED, batch=os.urandom(16).hex())
         self.store.tidy()
         self._reload()
-        return Answer(200, f"closed with {self.users} users")
+        return Reply(200, f"closed with {self.users} users")
 
     async def _step(self) -> bool:
         if self.kept.phase == COLLECTING:

@@ -50,7 +50,7 @@ there is one, or a next round."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRound:
     """A round as the store has it."""
 
     number: int
@@ -110,15 +110,15 @@ class Store:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def current(self) -> Kept:
+    def current(self) -> KeptRound:
         """The last round there is."""
         (row,) = self._read("SELECT * FROM rounds ORDER BY number DESC LIMIT 1")
-        return Kept(*row)
+        return KeptRound(*row)
 
-    def of_batch(self, batch: str) -> Kept | None:
+    def of_batch(self, batch: str) -> KeptRound | None:
         """The round whose mixed messages have this name."""
         rows = self._read("SELECT * FROM rounds WHERE batch = ?", batch)
-        return Kept(*rows[0]) if rows else None
+        return KeptRound(*rows[0]) if rows else None
 
     def description(self, round_number: int) -> bytes:
         """Of a round, as everybody gets it; empty if there is none."""

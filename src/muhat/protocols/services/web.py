@@ -26,7 +26,7 @@ from muhat.protocols.roles.messages import LONGEST
 from muhat.protocols.services.config import protocol_of
 from muhat.protocols.services.limits import Rates
 from muhat.protocols.services.server_service import ServerService
-from muhat.protocols.services.service import LOG, Answer, Service
+from muhat.protocols.services.service import LOG, Reply, Service
 from muhat.protocols.services.shuffler_service import PART_BYTES
 from muhat.protocols.services.store import FAILED, FINISHED, UNSIGNED
 
@@ -97,7 +97,7 @@ class _Stop(Exception):
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
-        self.answer = Answer(status, words)
+        self.answer = Reply(status, words)
 
 
 def _routes(service: Service) -> list[Any]:
@@ -105,17 +105,17 @@ def _routes(service: Service) -> list[Any]:
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
 
-    def told(answer: Answer) -> Response:
+    def told(answer: Reply) -> Response:
         later = {"Retry-After": "1"} if answer.status in _PASSING else {}
         return PlainTextResponse(answer.words + "\n", answer.status, later)
 
     def handled(handler: Any) -> Any:
         async def endpoint(request: Request) -> Response:
             try:
-                found: Response | Answer = await handler(request)
+                found: Response | Reply = await handler(request)
             except _Stop as stop:
                 found = stop.answer
-            return told(found) if isinstance(found, Answer) else found
+            return told(found) if isinstance(found, Reply) else found
 
         return endpoint
 
@@ -146,20 +146,20 @@ def _routes(service: Service) -> list[Any]:
     async def get_round(request: Request) -> Response:
         return Response(service.kept.description, media_type="application/octet-stream")
 
-    async def post_report(request: Request) -> Answer:
+    async def post_report(request: Request) -> Reply:
         return await service.take(await body(request, service.round.bytes_per_user))
 
-    async def get_release(request: Request) -> Response | Answer:
+    async def get_release(request: Request) -> Response | Reply:
         kept = service.kept
         if kept.phase == FAILED:
-            return Answer(409, (kept.result or b"").decode())
+            return Reply(409, (kept.result or b"").decode())
         if kept.phase != FINISHED or not isinstance(service, ServerService):
-            return Answer(404, "there is no result here yet")
+            return Reply(404, "there is no result here yet")
         return Response(kept.result, media_type="application/json")
 
-    async def get_next(request: Request) -> Response | Answer:
+    async def get_next(request: Request) -> Response | Reply:
         if service.kept.phase != UNSIGNED:
-            return Answer(404, "no round waits to be signed")
+            return Reply(404, "no round waits to be signed")
         return Response(service.kept.result, media_type="application/octet-stream")
 
     async def get_health(request: Request) -> Response:
@@ -170,16 +170,16 @@ def _routes(service: Service) -> list[Any]:
     async def get_metrics(request: Request) -> Response:
         return PlainTextResponse(metrics(service), media_type="text/plain; version=0.0.4")
 
-    async def close(request: Request) -> Answer:
+    async def close(request: Request) -> Reply:
         only(service.is_operator(shown(request)))
         return await service.close()
 
-    async def publish(request: Request) -> Answer:
+    async def publish(request: Request) -> Reply:
         only(service.is_operator(shown(request)) and isinstance(service, ServerService))
         assert isinstance(service, ServerService)
         return await service.publish(await body(request, LONGEST))
 
-    async def take_part(request: Request) -> Answer | Response:
+    async def take_part(request: Request) -> Reply | Response:
         only(isinstance(service, ServerService) and service.is_shuffler(shown(request)))
         assert isinstance(service, ServerService)
         batch, part = request.path_params["batch"], request.path_params["part"]
@@ -188,7 +188,7 @@ def _routes(service: Service) -> list[Any]:
             return await service.take_part(batch, await body(request, longest))
         said = await body(request, DIGITS)
         if not said.isdigit():
-            return Answer(400, "the number of reports is not a number")
+            return Reply(400, "the number of reports is not a number")
         answer, following = await service.complete(batch, int(said))
         return Response(following, 200) if answer.status == 200 else answer
 
