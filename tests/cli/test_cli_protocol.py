@@ -122,7 +122,7 @@ def test_wrong_records_and_files_are_refused_without_quoting_them(tmp_path):
     empty.write_bytes(b"")
     assert "0 of 400 planned users" in run("server", first, empty, code=2).stderr
     assert "cannot be read" in run("server", first, tmp_path / "none.bin", code=2).stderr
-    assert "not the JSON of a protocol" in run("show", empty, code=2).stderr
+    assert "not deterministic CBOR" in run("show", empty, code=2).stderr
 
 
 def test_a_record_that_is_typed_into_a_pipe_is_not_on_the_command_line(tmp_path):
@@ -180,13 +180,13 @@ def test_a_description_without_an_end_is_not_read_to_the_end(tmp_path, monkeypat
     first = new(tmp_path, *AGE, *EPSILON)
     monkeypatch.setattr("muhat.protocols.roles.messages.LONGEST", 50)
     monkeypatch.setattr("muhat.protocols.roles.protocol.LONGEST", 50)
-    assert "at most 50 characters long; got 51" in run("show", first, code=2).stderr
+    assert "at most 50 bytes long; got 51" in run("show", first, code=2).stderr
 
 
 def test_a_description_of_another_version_is_named(tmp_path):
     first = new(tmp_path, *AGE, *EPSILON)
-    first.write_text(first.read_text().replace("muhat.protocol/1", "muhat.protocol/9"))
-    said = "the text has schema 'muhat.protocol/9'; muhat.protocol/1 is read"
+    first.write_text(first.read_text().replace("muhat.protocol/2", "muhat.protocol/9"))
+    said = "the text has schema 'muhat.protocol/9'; muhat.protocol/2 is read"
     assert said in run("show", first, code=2).stderr
 
 

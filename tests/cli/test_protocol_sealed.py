@@ -23,14 +23,14 @@ def place(tmp_path):
     run("new", *MIXED, "--n", 20, "--out", tmp_path / "round1.json")
     run(
         *("sign", tmp_path / "round1.json", "--key", tmp_path / "server.pub"),
-        *("--signer", tmp_path / "signer.key", "--out", tmp_path / "signed.json"),
+        *("--signer", tmp_path / "signer.key", "--out", tmp_path / "signed.cbor"),
     )
     return tmp_path, ("--signer", signer)
 
 
 def test_sealed_messages_go_from_devices_through_a_shuffler_to_the_server(place):
     folder, signer = place
-    signed, sent, mixed = folder / "signed.json", folder / "sent.bin", folder / "mixed.bin"
+    signed, sent, mixed = folder / "signed.cbor", folder / "sent.bin", folder / "mixed.bin"
     assert "each piece for key" in run("show", signed, *signer).stdout
     run("client", signed, folder / "people.csv", *signer, "--out", sent)
     assert "20 taken" in run("shuffle", signed, sent, *signer, "--out", mixed).stderr
@@ -45,7 +45,7 @@ def test_sealed_messages_go_from_devices_through_a_shuffler_to_the_server(place)
 
 def test_what_is_signed_needs_a_signer_and_what_is_sealed_a_key(place):
     folder, signer = place
-    signed, plain, key = folder / "signed.json", folder / "round1.json", folder / "server.key"
+    signed, plain, key = folder / "signed.cbor", folder / "round1.json", folder / "server.key"
     assert "say whom you trust" in run("show", signed, code=2).stderr
     assert "was not signed by" in run("show", signed, "--signer", "11" * 32, code=2).stderr
     assert "this one is not" in run("show", plain, *signer, code=2).stderr

@@ -34,6 +34,7 @@ def described() -> dict[str, Protocol]:
         ),
         "gaussian": protocols.local_mean(domain=OBLIQUE, privacy=mh.ZCDP(rho=0.5), **named),
         "shares": protocols.shuffle_mean(domain=ball, n=200, privacy=PROMISE),
+        "box": protocols.shuffle_mean(domain=mh.Box([0], [9]), n=200, privacy=PROMISE),
         "local-ranges": protocols.local_ranges(
             lower=0, upper=1, cells=6, n=100, privacy=mh.PureDP(epsilon=1.0)
         ),
@@ -54,7 +55,7 @@ def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["cap", "subset", "gaussian", "shares", "local-ranges", "shuffle-ranges"]
+    "kind", ["cap", "subset", "gaussian", "shares", "box", "local-ranges", "shuffle-ranges"]
 )
 @pytest.mark.filterwarnings("error")
 def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):
@@ -80,7 +81,7 @@ def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kin
     "text",
     [
         *("", "[", "[" * 10**6, '{"schema":' * 10**5, "{}", "[]", "null", "1" * 10**5),
-        *('{"schema":"muhat.protocol/1"}', '{"schema":NaN}', '{"schema":["muhat.protocol/1"]}'),
+        *('{"schema":"muhat.protocol/2"}', '{"schema":NaN}', '{"schema":["muhat.protocol/2"]}'),
         "[" + "{}," * (1 << 21) + "0]",
         " " * (1 << 26) + "{}",
     ],

@@ -1,4 +1,4 @@
-"""What version 0.1 wrote is still read: releases, ledgers, streams, protocols.
+"""What version 0.1 wrote is still read: releases, ledgers, streams; open rounds are asked again.
 
 The files are in tests/fixtures/version-0.1, in folders named by the commit that wrote them.
 """
@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import muhat as mh
 from muhat import protocols
 from muhat.cli import main
+from muhat.protocols.roles.messages import HEADER_BYTES
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "version-0.1"
 FOLDERS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
@@ -168,10 +169,16 @@ def test_a_stream_goes_on_with_its_own_noise(folder, tmp_path):
 
 
 @pytest.mark.parametrize(("folder", "name"), entries("protocols.json"))
-def test_a_protocol_goes_on(folder, name):
+def test_an_open_round_is_named_as_one_of_another_schema_whose_fields_meant_the_same(folder, name):
     entry = read(folder, "protocols.json")[name]
-    described = [protocols.Protocol.from_json(json.dumps(one)) for one in entry["rounds"]]
-    assert [json.loads(one.to_json()) for one in described] == entry["rounds"]
-    server = described[0].server(base64.b64decode(entry["server"]))
-    assert server.take(base64.b64decode(entry["messages"])).rejected == {}
-    assert server.users == 2
+    for one in entry["rounds"]:
+        with pytest.raises(mh.InvalidInput, match=r"schema 'muhat\.protocol/1'"):
+            protocols.Protocol.from_json(json.dumps(one))
+    asked_again = [{**one, "schema": "muhat.protocol/2"} for one in entry["rounds"]]
+    described = [protocols.Protocol.from_json(json.dumps(one)) for one in asked_again]
+    assert [json.loads(one.to_json()) for one in described] == asked_again
+    # The label is another one, as the digest is; payloads are what they were.
+    message = base64.b64decode(entry["messages"])
+    payload = np.frombuffer(message[HEADER_BYTES:], np.uint8)[None, :]
+    assert described[0].server().take(message).rejected == {"another protocol": 1}
+    assert described[0].randomizer.valid(payload).all()

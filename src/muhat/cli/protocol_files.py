@@ -17,29 +17,31 @@ if TYPE_CHECKING:
 
 
 def read_description(path: str) -> Protocol:
-    """The protocol that a file describes."""
-    return description_in(path, text_in(path))
+    """The protocol that a file describes, which nobody has signed."""
+    from muhat.protocols import Protocol
+
+    found = read_round(path, None)
+    if not isinstance(found, Protocol):
+        raise InvalidInput(f"{_name(path)} is signed already.")
+    return found
 
 
-def text_in(path: str) -> str:
-    """The text of a file that may be a description; of none more than may be one."""
+def read_round(path: str, signer: str | None) -> Protocol | SealedProtocol:
+    """The round of a description, or of a signed one, if it was signed by `signer`."""
+    from muhat.protocols import read_round as read
     from muhat.protocols.roles.messages import LONGEST
 
     try:
-        with click.open_file(path, encoding="utf-8") as stream:
-            return str(stream.read(LONGEST + 1))
-    except (OSError, UnicodeDecodeError):
+        with click.open_file(path, "rb") as stream:
+            data = stream.read(LONGEST + 1)
+    except OSError:
         name = _name(path)
         raise InvalidInput(f"{name} cannot be read as a protocol's description.") from None
-
-
-def description_in(path: str, text: str) -> Protocol:
-    """The protocol that a text describes, which was in this file."""
-    from muhat.protocols import Protocol
-
     try:
-        return Protocol.from_json(text)
+        return read(data, signer=signer)
     except InvalidInput as error:
+        if error.parameter == "signer":
+            raise
         raise InvalidInput(f"{_name(path)}: {error}") from None
 
 
@@ -87,8 +89,7 @@ def write_all(
     """
     from muhat.protocols.roles.messages import write_messages
 
-    if path == "-" and sys.stdout.isatty():
-        raise InvalidInput("messages are bytes, not text: give --out FILE, or a pipe.")
+    refuse_terminal(path, "messages are bytes")
     left = iter(messages)
     first = list(islice(left, 1))
     with output(path, mode) as stream:
@@ -98,6 +99,12 @@ def write_all(
         written = write_messages(stream, chain(first, left))
         before()
         return written
+
+
+def refuse_terminal(path: str, what: str) -> None:
+    """No bytes to a terminal."""
+    if path == "-" and sys.stdout.isatty():
+        raise InvalidInput(f"{what}, not text: give --out FILE, or a pipe.")
 
 
 def _name(path: str) -> str:

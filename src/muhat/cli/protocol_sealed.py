@@ -9,7 +9,7 @@ import click
 
 from muhat._plain import MALFORMED
 from muhat.cli.output_files import check_apart, output
-from muhat.cli.protocol_files import description_in, read_description, text_in
+from muhat.cli.protocol_files import read_description, refuse_terminal
 from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def signer(path: str) -> None:
 
 @click.command(
     epilog="Example: muhat protocol sign round1.json --key server.pub --signer signer.key "
-    "--out signed.json"
+    "--out signed.cbor"
 )
 @click.argument("description")
 @click.option("--key", required=True, metavar="FILE", help="The public half of the server's key.")
@@ -54,9 +54,10 @@ def sign(description: str, key: str, signer: str, out: str) -> None:
     from muhat.protocols import Signer
 
     check_apart(out, (description, key, signer))
-    text = Signer.open(signer).signed(read_description(description), _public(key))
+    refuse_terminal(out, "a signed description is bytes")
+    signed = Signer.open(signer).signed(read_description(description), _public(key))
     with output(out) as stream:
-        stream.write(text.encode() + b"\n")
+        stream.write(signed)
 
 
 def _public(path: str) -> SealingKey:
@@ -67,21 +68,6 @@ def _public(path: str) -> SealingKey:
             return SealingKey.from_dict(json.load(stream))
     except (OSError, *MALFORMED):
         raise InvalidInput(f"{path} is not the public half of a key.") from None
-
-
-def read_round(path: str, signer: str | None) -> Protocol | SealedProtocol:
-    """The round of a description, or of a signed one, if it was signed by `signer`."""
-    from muhat.protocols import SealedProtocol
-    from muhat.protocols.roles.sealed_protocol import is_signed
-
-    text = text_in(path)
-    if not is_signed(text):
-        if signer is not None:
-            raise InvalidInput("--signer is for a signed description, and this one is not.")
-        return description_in(path, text)
-    if signer is None:
-        raise InvalidInput("the description is signed: say whom you trust, --signer HEX.")
-    return SealedProtocol.from_signed(text, signer=signer)
 
 
 def server_of(round_: Protocol | SealedProtocol, key: str | None) -> Server:

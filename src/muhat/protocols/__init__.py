@@ -22,6 +22,7 @@ from muhat.protocols.roles.collector import Intake
 from muhat.protocols.roles.crowd import Crowd
 from muhat.protocols.roles.device_account import DeviceAccount
 from muhat.protocols.roles.protocol import Protocol
+from muhat.protocols.roles.reading import read_round
 from muhat.protocols.roles.sealed_protocol import SealedProtocol, Signer
 from muhat.protocols.roles.sealing_keys import SealingKey, ServerKey
 from muhat.protocols.roles.server import Server
@@ -46,6 +47,7 @@ __all__ = [
     "local_mean",
     "local_quantile",
     "local_ranges",
+    "read_round",
     "shuffle_mean",
     "shuffle_quantile",
     "shuffle_ranges",

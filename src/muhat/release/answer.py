@@ -166,6 +166,16 @@ def read_json(
     """What `build` makes of the fields of a text of these schemas, or InvalidInput."""
     try:
         fields = json.loads(text, parse_constant=_refuse)
+    except MALFORMED:
+        raise InvalidInput(f"the text is not the JSON of {what}.") from None
+    return read_fields(fields, schemas, f"the JSON of {what}", build)
+
+
+def read_fields(
+    fields: Any, schemas: Collection[str], what: str, build: Callable[[dict[str, Any]], Read]
+) -> Read:
+    """What `build` makes of fields of these schemas, whatever they were read from."""
+    try:
         if fields["schema"] not in schemas:
             found, read = fields["schema"], ", ".join(schemas)
             raise InvalidInput(f"the text has schema {found!r:.40}; {read} is read.")
@@ -173,7 +183,7 @@ def read_json(
     except MALFORMED as error:
         if isinstance(error, InvalidInput):
             raise
-    raise InvalidInput(f"the text is not the JSON of {what}.")
+    raise InvalidInput(f"the text is not {what}.")
 
 
 def _refuse(name: str) -> None:

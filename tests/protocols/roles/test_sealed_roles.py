@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import stat
 import sys
@@ -13,8 +12,9 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat import protocols
+from muhat import _cbor, protocols
 from muhat.protocols import DeviceAccount, SealedProtocol, ServerKey, Signer
+from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 N = 20
@@ -274,26 +274,29 @@ def test_a_signed_description_is_read_by_whoever_pins_its_signer():
 
 def test_nothing_of_a_signed_description_can_be_changed():
     text = SIGNER.signed(plain(), KEY.public)
-    fields = json.loads(text)
-    other = plain("single").to_json()
+    fields = _cbor.read(text)
+    other = plain("single").to_cbor()
     changes = [
         {"description": other},
-        {"description": fields["description"].replace('"users":20', '"users":21')},
+        {"description": replace(plain(), users=21).to_cbor()},
+        {"description": plain().to_json()},
         {"key": OTHER.public.to_dict()},
         {"key": {**fields["key"], "expires": None}},
         {"key": {**fields["key"], "more": 1}},
-        {"signature": "00" * 64},
-        {"signature": "00"},
+        {"signature": bytes(64)},
+        {"signature": bytes(1)},
+        {"signature": fields["signature"].hex()},
+        {"more": 1},
         {"signature": None},
-        {"schema": "muhat.signed/2"},
+        {"schema": "muhat.signed/3"},
         {"description": 7},
     ]
     for change in changes:
         with pytest.raises(mh.InvalidInput):
-            SealedProtocol.from_signed(json.dumps({**fields, **change}), signer=SIGNER.public)
-    for text in ("", "{}", "[]", plain().to_json()):
+            SealedProtocol.from_signed(_cbor.written({**fields, **change}), signer=SIGNER.public)
+    for other in (b"", b"{}", b"\xa0", b"\x80", plain().to_cbor(), text + b"\0", text[:-1]):
         with pytest.raises(mh.InvalidInput):
-            SealedProtocol.from_signed(text, signer=SIGNER.public)
+            SealedProtocol.from_signed(other, signer=SIGNER.public)
 
 
 def test_another_key_for_the_same_round_is_the_same_task():
@@ -332,3 +335,31 @@ def test_without_the_library_one_sentence_says_what_to_install(monkeypatch):
     for attempt in (ServerKey.new, Signer.new, lambda: KEY.public.seal(b"", b"")):
         with pytest.raises(mh.InvalidInput, match=r"pip install 'muhat\[protocol\]'"):
             attempt()
+
+
+@pytest.mark.parametrize("kind", ["fragments", "single"])
+def test_roles_without_any_report_say_that_there_are_too_few(kind):
+    round_ = sealed(kind)
+    with pytest.raises(mh.InvalidInput, match="0 of 20 planned users"):
+        round_.shuffler().mixed()
+    with pytest.raises(mh.InvalidInput, match="0 of 20 planned users"):
+        round_.server(KEY).finish()
+
+
+def test_what_was_taken_before_is_resumed_though_the_key_has_ended(reports):
+    ended = SealedProtocol(plain("single"), replace(KEY.public, expires="2020-01-01"))
+    shuffler = ended.shuffler()
+    with pytest.raises(mh.InvalidInput, match="ended"):
+        shuffler.take(reports["single"])
+    assert shuffler.resume(reports["single"]).accepted == N
+    assert len(shuffler.mixed()) == N
+
+
+def test_copies_are_named_before_they_are_left_out(reports):
+    shuffler, (one, two, *_) = sealed("single").shuffler(), reports["single"]
+    copy = one[:HEADER_BYTES] + two[HEADER_BYTES:]
+    three = copy[: HEADER_BYTES - 1] + bytes([copy[HEADER_BYTES - 1] ^ 1]) + copy[HEADER_BYTES:]
+    shuffler.take([one, two, three])
+    (named,) = shuffler.copies()
+    assert named in (two[LABEL_BYTES:HEADER_BYTES], three[LABEL_BYTES:HEADER_BYTES])
+    assert plain("single").shuffler().copies() == []

@@ -14,17 +14,18 @@ y clipped to the inner radius it adds up to y clipped to the outer one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from muhat import _check
 from muhat._arrays import Floats, Integers
 from muhat._integers import root_up
+from muhat._plain import Key
 from muhat.domains import Ball, Domain
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
@@ -34,6 +35,7 @@ from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.spread import Spread
 from muhat.planning.sums import NoisySums
 from muhat.privacy import GDP, Neighbors
+from muhat.protocols.encodings.box_grid import BoxGrid, check_grid
 from muhat.protocols.encodings.cut_encoding import Radius
 from muhat.protocols.encodings.encoding import FINEST, Encoding, Sensitivity
 from muhat.protocols.encodings.record_numbers import (
@@ -46,11 +48,11 @@ from muhat.protocols.encodings.record_numbers import (
 
 
 @dataclass(frozen=True)
-class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
+class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes", Key("grid", optional=True))):
     """Points of a domain; `bits` says how fine: one record moves the numbers 2^bits steps.
 
-    `p` and `weights` are those of the error that is made small; `axes` follow from the others
-    (`traced_axes`).
+    `p` and `weights` are those of the error that is made small; `axes` (`traced_axes`) and, of a
+    box, `grid` follow from the others.
     """
 
     domain: Domain
@@ -58,6 +60,7 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
     p: float = 2.0
     weights: tuple[float, ...] | None = None
     axes: tuple[float, ...] | None = None
+    grid: BoxGrid | None = None
 
     kind: ClassVar[str] = "domain"
 
@@ -66,6 +69,15 @@ class DomainEncoding(OneRecord, Encoding, keys=(*AIMS, "bits", "axes")):
         super().__post_init__()
         if self.query.rows == 0:
             raise InvalidInput("the domain is a single point: its mean is known without any data.")
+        if self.grid is None:
+            object.__setattr__(self, "grid", BoxGrid.of(self.query))
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """What was described, if this machine finds the same grid."""
+        made = super().from_dict(fields)
+        check_grid(BoxGrid.of(made.query), made.grid if "grid" in fields else None)
+        return made
 
     @cached_property
     def plan(self) -> NoisySums:

@@ -118,7 +118,7 @@ class Mixed(Randomizer):
     def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
         """Fragments modulo q, in which a false one is a fragment like any other; new nonces."""
         rows = len(pieces)
-        flat = np.ascontiguousarray(pieces).reshape(rows, -1)
+        flat = np.ascontiguousarray(pieces).reshape(rows, pieces.shape[1] * pieces.shape[2])
         numbers = flat.view("<u8").astype(np.uint64, copy=False)
         found, start = [], 0
         for part in self.parts:
@@ -232,7 +232,7 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Fragments below the modulus: see `Randomizer`."""
-        rows = payloads.reshape(len(payloads), -1, self._width)
+        rows = payloads.reshape(len(payloads), self.messages, self._width)
         unused = 8 * self._width - self.noise.modulus_bits
         return np.asarray((rows[:, :, -1] <= 255 >> unused).all(axis=1))
 

@@ -1,7 +1,8 @@
 """A protocol as everybody sees it: one round, what each device is asked, and what is known so far.
 
 A description is public and complete: a device needs nothing else to answer, and can check what it
-is promised before it does. JSON in and out, with a schema.
+is promised before it does. It is JSON for people, and deterministic CBOR for programs: the bytes
+that are hashed, signed and sent (`muhat._cbor`, docs/wire.md), whichever form it came in.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from muhat import _check, privacy
+from muhat import _cbor, _check, privacy
 from muhat._plain import Plain
 from muhat._text import joined
 from muhat.errors import InvalidInput, MuhatError
@@ -28,10 +29,10 @@ from muhat.protocols.roles.model import Model, Turnout
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 from muhat.protocols.roles.survey import Survey
-from muhat.release.answer import Answer, read_json
+from muhat.release.answer import Answer, read_fields, read_json
 from muhat.release.release import Release
 
-SCHEMA = "muhat.protocol/1"
+SCHEMA = "muhat.protocol/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
 
 _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -39,9 +40,6 @@ _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, Attribut
 
 MOST_ROUNDS = 250
 MOST_USERS = 1 << 32
-
-MOST_PARTS = 1 << 22
-"""Of a description: what is made of brackets alone takes thirty times its length in memory."""
 
 
 class Estimator(Plain, ABC, tag="kind"):
@@ -186,7 +184,7 @@ class Protocol:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the description; every message carries the first bytes of it."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return hashlib.sha256(self.to_cbor()).hexdigest()
 
     @cached_property
     def task(self) -> str:
@@ -196,7 +194,7 @@ class Protocol:
         """
         fields = self.to_dict()
         common = {name: fields[name] for name in _TASK if name in fields}
-        return hashlib.sha256(_written(common).encode()).hexdigest()
+        return hashlib.sha256(_cbor.written(common)).hexdigest()
 
     @cached_property
     def label(self) -> bytes:
@@ -276,9 +274,25 @@ class Protocol:
             said["honest"] = self.honest
         return said
 
-    def to_json(self) -> str:
+    def to_cbor(self) -> bytes:
         """The description as everybody gets it, written in one way only."""
-        text = _written(self.to_dict())
+        data = _cbor.written(self.to_dict())
+        require_short(data)
+        return data
+
+    @classmethod
+    def from_cbor(cls, data: bytes) -> Protocol:
+        """The protocol described; InvalidInput if the bytes are no description, contradict
+        themselves, or are not written in the one way, so that their digest is its own."""
+        require_short(data)
+        found = read_fields(_cbor.read(data), [SCHEMA], "the CBOR of a protocol", cls._of)
+        if found.to_cbor() != data:
+            raise InvalidInput("the description is not written as its own fields are.")
+        return found
+
+    def to_json(self) -> str:
+        """The description for people to read."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         require_short(text)
         return text
 
@@ -288,6 +302,7 @@ class Protocol:
         itself."""
         if isinstance(text, str):
             require_short(text)
+            require_few_parts(text)
         return read_json(text, [SCHEMA], "a protocol", cls._of)
 
     @classmethod
@@ -339,15 +354,14 @@ class Protocol:
 _TASK = ("schema", "model", "privacy", "estimator", "survey")
 
 
-def _written(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def require_short(said: str | bytes) -> None:
+    """Refuse what no description is as long as, before anything is made of it."""
+    if len(said) > LONGEST:
+        unit = "characters" if isinstance(said, str) else "bytes"
+        raise InvalidInput(f"a description must be at most {LONGEST} {unit} long; got {len(said)}.")
 
 
-def require_short(text: str) -> None:
-    """Refuse a text that no description is as long as, before anything is made of it."""
-    if len(text) > LONGEST:
-        raise InvalidInput(
-            f"a description must be at most {LONGEST} characters long; got {len(text)}."
-        )
-    if sum(map(text.count, ",[{")) > MOST_PARTS:
-        raise InvalidInput(f"a description must have at most {MOST_PARTS} numbers and lists.")
+def require_few_parts(text: str) -> None:
+    """Refuse what is made of brackets alone: in memory it is thirty times as long."""
+    if sum(map(text.count, ",[{")) > _cbor.MOST_PARTS:
+        raise InvalidInput(f"a description must have at most {_cbor.MOST_PARTS} numbers and lists.")

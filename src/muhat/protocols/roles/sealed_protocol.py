@@ -2,16 +2,16 @@
 
 The signature (Ed25519) is over
 
-    "muhat.signed/1\n" and the JSON of {"description": …, "key": …}, sorted, without spaces,
+    "muhat.signed/2\n" and the CBOR of {"description": …, "key": …},
 
-where the description is the text of the protocol and the key the server's. A device is given the
-signer beforehand (it pins it), and takes nothing that somebody else has signed: nobody on the way
-can put another key, another promise or another number of people in its place.
+where the description is the bytes of the protocol and the key the server's, and what is sent is the
+CBOR of both, the schema and the signature (docs/wire.md). A device is given the signer beforehand
+(it pins it), and takes nothing that somebody else has signed: nobody on the way can put another
+key, another promise or another number of people in its place.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from muhat import _cbor
 from muhat.errors import InvalidInput
 from muhat.protocols.roles.client import Client
 from muhat.protocols.roles.crowd import Crowd
@@ -33,9 +34,9 @@ from muhat.protocols.roles.sealing_keys import (
     suite,
     write_secret,
 )
-from muhat.release.answer import read_json
+from muhat.release.answer import read_fields
 
-SCHEMA = "muhat.signed/1"
+SCHEMA = "muhat.signed/2"
 
 
 @dataclass(frozen=True)
@@ -60,26 +61,27 @@ class SealedProtocol:
     key: SealingKey
 
     @classmethod
-    def from_signed(cls, text: str, *, signer: str) -> SealedProtocol:
-        """What a signed text says, if it was signed by `signer`, in hexadecimal: InvalidInput."""
+    def from_signed(cls, data: bytes, *, signer: str) -> SealedProtocol:
+        """What signed bytes say, if they were signed by `signer`, in hexadecimal: InvalidInput."""
         pinned = _public_key(signer)
-        if isinstance(text, str):
-            require_short(text)
+        require_short(data)
 
         def build(fields: dict[str, Any]) -> SealedProtocol:
             from cryptography.exceptions import InvalidSignature
 
             try:
-                signature = bytes.fromhex(fields["signature"])
-                pinned.verify(signature, _signed_bytes(fields["description"], fields["key"]))
+                if fields.keys() != _FIELDS:
+                    raise InvalidInput("a signed description has four fields and no others.")
+                signed = _signed_bytes(fields["description"], fields["key"])
+                pinned.verify(fields["signature"], signed)
             except InvalidSignature:
                 raise InvalidInput(
                     f"the description was not signed by {signer[:16]}…, or was changed since."
                 ) from None
             key = SealingKey.from_dict(fields["key"])
-            return cls(Protocol.from_json(fields["description"]), key)
+            return cls(Protocol.from_cbor(fields["description"]), key)
 
-        return read_json(text, [SCHEMA], "a signed protocol", build)
+        return read_fields(_cbor.read(data), [SCHEMA], "the CBOR of a signed protocol", build)
 
     @cached_property
     def reports(self) -> Reports:
@@ -148,12 +150,12 @@ class Signer:
         """What devices pin, in hexadecimal."""
         return str(self._private.public_key().public_bytes_raw().hex())
 
-    def signed(self, protocol: Protocol, key: SealingKey) -> str:
+    def signed(self, protocol: Protocol, key: SealingKey) -> bytes:
         """A round and its key for everybody; what was answered is the same task as before."""
-        description, said = protocol.to_json(), key.to_dict()
-        signature = self._private.sign(_signed_bytes(description, said)).hex()
+        description, said = protocol.to_cbor(), key.to_dict()
+        signature = self._private.sign(_signed_bytes(description, said))
         fields = {"schema": SCHEMA, "description": description, "key": said}
-        return json.dumps({**fields, "signature": signature}, sort_keys=True)
+        return _cbor.written({**fields, "signature": signature})
 
     @cached_property
     def _private(self) -> Any:
@@ -165,16 +167,16 @@ class Signer:
         return f"Signer({self.public[:16]}…)"
 
 
-def is_signed(text: str) -> bool:
-    """Whether a text says that it is signed; by whom is another question."""
-    # In a text that is quoted inside of another one the last quote is escaped.
-    return f'"{SCHEMA}"' in text
+_FIELDS = {"schema", "description", "key", "signature"}
+
+
+def is_signed(fields: object) -> bool:
+    """Whether what was read says that it is signed; by whom is another question."""
+    return isinstance(fields, dict) and fields.get("schema") == SCHEMA
 
 
 def _signed_bytes(description: object, key: object) -> bytes:
-    said = {"description": description, "key": key}
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return f"{SCHEMA}\n{text}".encode()
+    return f"{SCHEMA}\n".encode() + _cbor.written({"description": description, "key": key})
 
 
 def _public_key(signer: str) -> Any:

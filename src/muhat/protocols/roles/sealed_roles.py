@@ -56,7 +56,7 @@ class _OfReports(Collector):
         _, first = np.unique(keys.view(f"S{ENCAPSULATED_BYTES}"), return_index=True)
         new = np.zeros(len(keys), bool)
         new[first] = True
-        rows = new.reshape(len(held.payloads), -1).all(axis=1)
+        rows = new.reshape(begins.shape[:2]).all(axis=1)
         return Received(held.nonces[rows], held.payloads[rows])
 
 
@@ -72,6 +72,11 @@ class SealedShuffler(_OfReports, Shuffler):
 
     def _to_mix(self) -> Received:
         return self._without_copies(self.received())
+
+    def copies(self) -> list[bytes]:
+        """The reports of which a piece is in another one: see `Shuffler`."""
+        counted = {nonce.tobytes() for nonce in self._to_mix().nonces}
+        return sorted(self._seen - counted)
 
     def _mix(self, held: Received) -> tuple[Bytes, Bytes]:
         """Each group of pieces in an order of its own."""
