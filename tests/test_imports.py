@@ -45,12 +45,23 @@ FLOORS = [
 
 STOREYS = {
     "mechanisms": ("arithmetic", "sums", "queries", "quantiles", "learning"),
-    "protocols": ("encodings", "randomizers", "estimators", "roles", "means", "counts"),
+    "protocols": ("encodings", "randomizers", "estimators", "roles", "means", "counts", "services"),
 }
 """Within a room, lowest first; only what stands higher may import what stands lower."""
 
 NUMERICAL = {"ellipsoids", "workloads", "bounds"}
-HEAVY = ("scipy", "pyarrow", "click", "rich", "matplotlib", "pandas", "polars", "numba")
+HEAVY = (
+    "scipy",
+    "pyarrow",
+    "click",
+    "rich",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "numba",
+    "starlette",
+    "uvicorn",
+)
 
 
 def room_of(path: Path) -> str:

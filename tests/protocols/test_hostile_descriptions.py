@@ -94,17 +94,12 @@ def test_texts_that_are_all_depth_or_all_length_are_refused_at_once(text):
 
 def test_no_promise_makes_a_device_compute_for_long():
     ranges = json.loads(
-        protocols.local_mean(
-            domain=mh.Ball(1.0, dim=1), n=100, privacy=mh.PureDP(epsilon=1.0)
+        protocols.local_quantile(
+            lower=0, upper=1, resolution=0.25, n=100, privacy=mh.PureDP(epsilon=1.0)
         ).to_json()
     )
-    ranges["randomizer"] = {
-        "kind": "ranges",
-        "look": {"kind": "coordinates", "dim": 1, "indices": [0]},
-        "grid": {"kind": "uniform", "lower": 0.0, "upper": 1.0, "step": 0.25, "cells": 5},
-        "mix": {"levels": 3, "sets": [[1, 2, 3]], "weights": [1 << 32]},
-        "chosen": 1,
-    }
+    mix = {"levels": 3, "sets": [[1, 2, 3]], "weights": [1 << 32]}
+    ranges["randomizer"].update(mix=mix, chosen=1)
     for epsilon in (1e5, 1e9, 1e300):
         loud = {"kind": "pure", "epsilon": epsilon}
         for promise in ({"kind": "zcdp", "rho": 0.5}, loud):

@@ -31,6 +31,7 @@ from muhat.cli.protocol_sealed import key as key_command
 from muhat.cli.protocol_sealed import server_of, signer_option
 from muhat.cli.protocol_sealed import sign as sign_command
 from muhat.cli.protocol_sealed import signer as signer_command
+from muhat.cli.protocol_serve import SERVICE_COMMANDS, fetched, send_to
 from muhat.cli.where import bounds_from, where_from
 from muhat.errors import InvalidInput
 from muhat.privacy import from_flags
@@ -49,7 +50,7 @@ def protocol() -> None:
     """Means, quantiles and counts when nobody may see the records: local and shuffle model."""
 
 
-for command in (account_group, key_command, signer_command, sign_command):
+for command in (account_group, key_command, signer_command, sign_command, *SERVICE_COMMANDS):
     protocol.add_command(command)
 
 
@@ -139,7 +140,8 @@ def show(description: str, signer: str | None) -> None:
 
 @protocol.command(
     epilog="Example: muhat protocol client round1.json --record 0.3,0.5 --out message.bin, or "
-    "muhat protocol client round1.json people.csv --out messages.bin"
+    "muhat protocol client round1.json people.csv --out messages.bin, or "
+    "muhat protocol client https://collect.example --record 41 --to https://collect.example"
 )
 @click.argument("description")
 @click.argument("files", nargs=-1)
@@ -163,6 +165,8 @@ def show(description: str, signer: str | None) -> None:
 @click.option(
     "--out", default="-", help="Where to write messages, for you alone to read; standard output."
 )
+@click.option("--to", metavar="URL", help="Send to a service instead, until it has what was sent.")
+@click.option("--ca", metavar="FILE", help="Who vouches for the service, if not your system's.")
 def client(
     description: str,
     files: tuple[str, ...],
@@ -174,16 +178,24 @@ def client(
     signer: str | None,
     no_account: bool,
     out: str,
+    to: str | None,
+    ca: str | None,
 ) -> None:
     """Turn one RECORD, or every row of FILES, into a message, as a device does.
+
+    DESCRIPTION is a file, or the address of a service that has it.
 
     A device answers a round once: asked again, it sends the same message, and its account says
     what it may answer. Every row of FILES is a person of its own, for whom no account is kept.
     """
+    from muhat.protocols.roles.reading import read_round as round_of
     from muhat.protocols.roles.simulation import messages_of
 
     check_apart(out, (description, *files, *answered, *([account] if account else [])))
-    round_ = read_round(description, signer)
+    if to is not None and out != "-":
+        raise InvalidInput("--to and --out are two different places; give one.")
+    found = fetched(description, ca)
+    round_ = read_round(description, signer) if found is None else round_of(found, signer=signer)
     before = [read_description(path) for path in answered]
     if (record is None) == (not files):
         raise InvalidInput("give one --record, or files with one record a row.")
@@ -196,6 +208,9 @@ def client(
     else:
         crowd = round_.crowd(before)
         messages = messages_of(crowd, data_from(files, delimiter), column_names(columns))
+    if to is not None:
+        send_to(to, ca, messages)
+        return
     # A message that nobody has mixed may be the record with next to no noise.
     written = write_all(out, messages, PRIVATE)
     if files:
@@ -279,12 +294,20 @@ def server(
 @click.argument("files", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--quiet", is_flag=True, help="Do not describe the rounds.")
+@click.option("--http", is_flag=True, help="Through real services, over this machine's loopback.")
 @delimiter_option
 @_where_options
 def simulate(
-    files: tuple[str, ...], as_json: bool, quiet: bool, delimiter: str | None, **options: Any
+    files: tuple[str, ...],
+    as_json: bool,
+    quiet: bool,
+    http: bool,
+    delimiter: str | None,
+    **options: Any,
 ) -> None:
     """Run clients, shuffler and server over a table, every row of FILES a person."""
+    from contextlib import ExitStack
+
     from muhat.data import open_source
     from muhat.protocols.roles.simulation import simulate as run
 
@@ -300,7 +323,14 @@ def simulate(
         if not quiet:
             click.echo(round_.describe() + "\n", err=True)
 
-    show_release(run(made, source, where, watch=watch), as_json)
+    with ExitStack() as stack:
+        through = None
+        if http:
+            from muhat.protocols.services.loopback import Loopback
+
+            through = stack.enter_context(Loopback.opened(made)).round
+        release = run(made, source, where, watch=watch, run=through)
+    show_release(release, as_json)
 
 
 def _planned(

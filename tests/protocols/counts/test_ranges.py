@@ -323,7 +323,7 @@ def test_noise_as_coarse_as_whole_people_stays_within_its_reach_too(scale):
 # Bad descriptions and arguments.
 
 
-def test_a_round_with_another_randomizer_is_refused(numbers):
+def test_a_round_with_another_randomizer_is_refused():
     cases = [
         (local(), local(cells=21)),
         (local(), local(upper=101)),
@@ -334,11 +334,8 @@ def test_a_round_with_another_randomizer_is_refused(numbers):
         (shuffled(), protocols.shuffle_mean(domain=mh.Ball(1.0, dim=1), n=N, privacy=MIXED)),
     ]
     for protocol, other in cases:
-        hostile = replace(protocol, randomizer=other.randomizer)
-        server = hostile.server()
-        server.take(hostile.crowd().randomize_many(numbers))
         with pytest.raises(mh.InvalidInput, match="randomizer"):
-            server.finish()
+            replace(protocol, randomizer=other.randomizer)
 
 
 def test_blocks_that_do_not_divide_each_other_are_refused(numbers):
@@ -348,11 +345,8 @@ def test_blocks_that_do_not_divide_each_other_are_refused(numbers):
     described = {"kind": "shares", **asks.to_dict()}
     for blocks in ([3, 2], [2, 4]):
         described["encoding"]["blocks"] = blocks
-        hostile = Protocol.from_json(json.dumps({**fields, "randomizer": described}))
-        server = hostile.server()
-        server.take(hostile.crowd().randomize_many(numbers))
         with pytest.raises(mh.InvalidInput, match="begin with single cells"):
-            server.finish()
+            Protocol.from_json(json.dumps({**fields, "randomizer": described}))
     described["encoding"]["blocks"] = [2, 1]
     turned = Protocol.from_json(json.dumps({**fields, "randomizer": described}))
     result = protocols.simulate(turned, numbers)

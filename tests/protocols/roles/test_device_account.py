@@ -16,12 +16,14 @@ import pytest
 import muhat as mh
 from muhat import protocols
 from muhat.protocols import DeviceAccount, Protocol
+from muhat.protocols.encodings.range_cells import Distance
 from muhat.protocols.roles import device_account
 
 BALL = mh.Ball(1.0, dim=2)
 PURE = mh.PureDP(epsilon=1.0)
 MIXED = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 RECORD = [0.1, 0.2]
+NUMBER = 3.0
 
 
 def mean(n=100, promise=PURE) -> Protocol:
@@ -120,18 +122,27 @@ def test_a_clock_that_is_set_back_frees_nothing(account, clock):
 
 
 def test_another_round_of_the_local_model_is_refused_whatever_the_server_says(account):
-    first = mean()
+    first = protocols.local_mean(
+        domain=mh.Reals(2, 9.0), n=64, privacy=PURE, mechanism="local-three-rounds"
+    )
     first.client(account=account).randomize(RECORD)
-    second = replace(first, round=2, learnt=({},))
+    second = radius_after(first)
     assert second.task == first.task
     for other in (second, replace(first, users=99), replace(first, minimum=1)):
         with pytest.raises(mh.InvalidInput, match="one round and no other"):
             other.client(account=account).randomize(RECORD)
 
 
+def radius_after(medians: Protocol) -> Protocol:
+    """The second of three rounds, if the first has found the centre at 0."""
+    estimator, center = medians.estimator, (0.0, 0.0)
+    asks = estimator.counting(Distance(center), estimator.radius_grid)
+    return medians.following(asks, 12, {"step": "medians", "people": 16, "center": [*center]})
+
+
 def rounds_of(shares):
     """Rounds of one task in the shuffle model with these shares of its promise."""
-    whole = protocols.shuffle_mean(domain=BALL, n=200, privacy=MIXED)
+    whole = protocols.shuffle_quantile(lower=0, upper=10, resolution=1, n=200, privacy=MIXED)
     learnt = ()
     for number, share in enumerate(shares, 1):
         allowance = whole.randomizer.noise.allowance.part(Fraction(share))
@@ -140,32 +151,32 @@ def rounds_of(shares):
         )
         yield replace(whole, randomizer=randomizer, round=number, learnt=learnt)
         # A server that lies: every round before took nothing to speak of.
-        learnt = (*learnt, {"share": "1/1000000"})
+        learnt = (*learnt, {"share": "1/1000000", "windows": [[0, 10]]})
 
 
 def test_rounds_of_one_task_are_charged_once_and_share_its_promise(tmp_path, clock):
     account = DeviceAccount.create(tmp_path / "device.db", budget=MIXED, days=7)
     first, second, third = rounds_of(["1/2", "1/2", "1/100"])
     assert first.task == second.task == third.task
-    first.client(account=account).randomize(RECORD)
-    second.client(account=account).randomize(RECORD)
+    first.client(account=account).randomize(NUMBER)
+    second.client(account=account).randomize(NUMBER)
     assert account.spent == MIXED
     with pytest.raises(mh.InvalidInput, match=r"together they take 1\.01 times the promise"):
-        third.client(account=account).randomize(RECORD)
+        third.client(account=account).randomize(NUMBER)
     # A task counts in full in every period in which one of its rounds was answered.
     clock.days += 5
     other = replace(first, survey=protocols.Survey("other"))
     with pytest.raises(mh.BudgetExceeded):
-        other.client(account=account).randomize(RECORD)
+        other.client(account=account).randomize(NUMBER)
 
 
 def test_a_late_round_brings_its_task_into_the_period_again(tmp_path, clock):
     account = DeviceAccount.create(tmp_path / "device.db", budget=MIXED, days=7)
     first, second = rounds_of(["1/2", "1/2"])
-    first.client(account=account).randomize(RECORD)
+    first.client(account=account).randomize(NUMBER)
     clock.days += 30
     assert account.spent == 0
-    second.client(account=account).randomize(RECORD)
+    second.client(account=account).randomize(NUMBER)
     assert account.spent == MIXED
 
 
@@ -174,9 +185,9 @@ def test_rounds_that_the_account_does_not_know_are_counted_if_they_are_named(acc
     roomy = DeviceAccount.create(tmp_path / "roomy.db", budget=mh.ApproxDP(9.0, 1e-5))
     with pytest.raises(mh.InvalidInput, match=r"1\.25 times"):
         second.client(answered=[first], account=roomy)
-    first.client(account=roomy).randomize(RECORD)
+    first.client(account=roomy).randomize(NUMBER)
     with pytest.raises(mh.InvalidInput, match=r"1\.25 times"):
-        second.client(account=roomy).randomize(RECORD)
+        second.client(account=roomy).randomize(NUMBER)
 
 
 def test_an_older_version_of_a_survey_is_not_answered_after_a_newer_one(tmp_path):
@@ -307,9 +318,12 @@ def test_a_survey_is_part_of_the_description_and_of_the_task():
     assert Protocol.from_json(named.to_json()) == named
     assert len({plain.task, named.task, plain.surveyed("ages").task}) == 3
     assert "'ages', version 2, until 2030-01-01T00:00:00Z" in repr(named)
-    following = named.following(named.randomizer, 50, {})
-    assert following.survey == named.survey
-    assert following.task == named.task
+    first = protocols.local_mean(
+        domain=mh.Reals(2, 9.0), n=64, privacy=PURE, mechanism="local-three-rounds"
+    ).surveyed("ages")
+    following = radius_after(first)
+    assert following.survey == first.survey
+    assert following.task == first.task
 
 
 @pytest.mark.parametrize(

@@ -94,12 +94,14 @@ def test_whole_numbers_may_be_written_as_floats_and_are_whole_numbers_again():
 @pytest.mark.parametrize("depth", [10, 50, 400, 800, 1200])
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "1"])
 def test_what_earlier_rounds_have_told_may_be_anything_that_can_be_written_again(depth, number):
-    protocol = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=500, privacy=mh.ZCDP(rho=0.5))
-    told = '{"a":' * depth + number + "}" * depth
-    text = protocol.to_json().replace('"learnt":[]', f'"learnt":[{told}]')
+    first = protocols.shuffle_quantile(
+        lower=0, upper=10, resolution=1, n=200, privacy=mh.ApproxDP(epsilon=1.0, delta=1e-6)
+    )
+    told = '{"share":"0","windows":[[0,10]],"a":' + '{"a":' * depth + number + "}" * depth + "}"
+    text = first.to_json().replace('"learnt":[]', f'"learnt":[{told}]')
     text = text.replace('"round":1', '"round":2')
     try:
-        assert Protocol.from_json(text).client(account=False).randomize([0.0, 0.0])
+        assert Protocol.from_json(text).client(account=False).randomize(3.0)
     except mh.InvalidInput:
         assert number != "1" or depth > 50
 
@@ -142,17 +144,23 @@ def test_every_kind_of_randomizer_is_private_alone_or_made_of_shares():
         assert issubclass(made, PrivateAlone) == (kind not in ("shares", "joint"))
 
 
-def test_a_server_whose_description_contradicts_itself_says_so():
+def test_a_description_that_contradicts_itself_is_refused():
     protocol = protocols.local_mean(
         domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.PureDP(epsilon=1.0)
     )
     fields = json.loads(protocol.to_json())
     fields["estimator"]["domain"] = mh.Ball(1.0, dim=5).to_dict()
-    odd = Protocol.from_json(json.dumps(fields))
-    server = odd.server()
-    server.take(odd.crowd().randomize_many(np.zeros((10, 2))))
     with pytest.raises(mh.InvalidInput, match="another domain"):
-        server.finish()
+        Protocol.from_json(json.dumps(fields))
+
+
+def test_a_later_round_of_what_has_one_is_refused_where_it_is_read():
+    protocol = protocols.local_mean(
+        domain=mh.Ball(1.0, dim=2), n=10, privacy=mh.PureDP(epsilon=1.0)
+    )
+    fields = {**json.loads(protocol.to_json()), "round": 2, "learnt": [{}]}
+    with pytest.raises(mh.InvalidInput, match="there is one round"):
+        Protocol.from_json(json.dumps(fields))
 
 
 def test_many_dimensions_need_no_matrix():

@@ -14,6 +14,7 @@ import pytest
 import muhat as mh
 from muhat import _cbor, protocols
 from muhat.protocols import DeviceAccount, SealedProtocol, ServerKey, Signer
+from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 N = 20
@@ -334,3 +335,31 @@ def test_without_the_library_one_sentence_says_what_to_install(monkeypatch):
     for attempt in (ServerKey.new, Signer.new, lambda: KEY.public.seal(b"", b"")):
         with pytest.raises(mh.InvalidInput, match=r"pip install 'muhat\[protocol\]'"):
             attempt()
+
+
+@pytest.mark.parametrize("kind", ["fragments", "single"])
+def test_roles_without_any_report_say_that_there_are_too_few(kind):
+    round_ = sealed(kind)
+    with pytest.raises(mh.InvalidInput, match="0 of 20 planned users"):
+        round_.shuffler().mixed()
+    with pytest.raises(mh.InvalidInput, match="0 of 20 planned users"):
+        round_.server(KEY).finish()
+
+
+def test_what_was_taken_before_is_resumed_though_the_key_has_ended(reports):
+    ended = SealedProtocol(plain("single"), replace(KEY.public, expires="2020-01-01"))
+    shuffler = ended.shuffler()
+    with pytest.raises(mh.InvalidInput, match="ended"):
+        shuffler.take(reports["single"])
+    assert shuffler.resume(reports["single"]).accepted == N
+    assert len(shuffler.mixed()) == N
+
+
+def test_copies_are_named_before_they_are_left_out(reports):
+    shuffler, (one, two, *_) = sealed("single").shuffler(), reports["single"]
+    copy = one[:HEADER_BYTES] + two[HEADER_BYTES:]
+    three = copy[: HEADER_BYTES - 1] + bytes([copy[HEADER_BYTES - 1] ^ 1]) + copy[HEADER_BYTES:]
+    shuffler.take([one, two, three])
+    (named,) = shuffler.copies()
+    assert named in (two[LABEL_BYTES:HEADER_BYTES], three[LABEL_BYTES:HEADER_BYTES])
+    assert plain("single").shuffler().copies() == []

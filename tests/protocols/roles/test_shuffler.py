@@ -12,6 +12,8 @@ import pytest
 import muhat as mh
 from muhat import protocols
 from muhat.protocols import Protocol
+from muhat.protocols.means.shuffle_chain import ShuffleChain
+from muhat.protocols.roles.model import Turnout
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 N = 200
@@ -233,11 +235,10 @@ def test_a_description_with_less_noise_than_promised_is_refused(protocol):
             Protocol.from_json(text.replace(old, new))
 
 
-def test_shares_of_several_parts_are_mixed_and_need_their_people_like_those_of_one(protocol):
-    fields = json.loads(protocol.to_json())
-    shares = {name: value for name, value in fields["randomizer"].items() if name != "kind"}
-    fields["randomizer"] = {"kind": "joint", "parts": [shares]}
-    joint = Protocol.from_json(json.dumps(fields))
+def test_shares_of_several_parts_are_mixed_and_need_their_people_like_those_of_one():
+    joint = ShuffleChain(mh.Reals(2, 9.0), PROMISE, N).first(Turnout(150))
+    fields = json.loads(joint.to_json())
+    shares = fields["randomizer"]["parts"][0]
     sent = joint.crowd().randomize_many(np.full((N, 2), 0.3))
     shuffler = joint.shuffler()
     shuffler.take(sent)

@@ -23,6 +23,7 @@ from muhat.protocols.counts.count_estimator import QuantileEstimator
 from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, padded
 from muhat.protocols.encodings.range_cells import Coordinates
 from muhat.protocols.estimators.cut_counts import CutCounts
+from muhat.protocols.estimators.false_messages import UNEXPLAINED
 from muhat.protocols.estimators.quantile_result import CountedQuantiles, rank_of
 from muhat.protocols.estimators.range_choice import best_ranges
 from muhat.protocols.estimators.range_counts import range_counts
@@ -30,7 +31,15 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
-from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate, spent_before
+from muhat.protocols.roles.model import (
+    LOCAL,
+    NORMAL,
+    SHUFFLE,
+    Model,
+    approximate,
+    explained_before,
+    spent_before,
+)
 from muhat.protocols.roles.protocol import Protocol
 from muhat.release.release import Release
 
@@ -46,6 +55,9 @@ SURE = 5.0
 LIGHT = 3.0
 """Cells with fewer people than so many deviations of a count are cut for the last time."""
 
+LOOK = Coordinates(1)
+"""What an answer of the local model is about."""
+
 Window = tuple[int, int]
 
 
@@ -58,14 +70,24 @@ class LocalQuantile(QuantileEstimator):
 
     def first(self, minimum: int | None) -> Protocol:
         """The only round: the answers of least error for the promise."""
-        ranges = best_ranges(Coordinates(1), self.grid, self.privacy)
+        ranges = best_ranges(LOOK, self.grid, self.privacy)
         return Protocol(self, ranges, self.n, self.model.least_users(self.n, minimum))
+
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round is about the grid: see `Estimator`."""
+        protocol.require_only()
+        self._ranges(protocol)
+
+    def _ranges(self, protocol: Protocol) -> RangeRandomizer:
+        ranges = protocol.randomizer
+        look = ranges.look if isinstance(ranges, RangeRandomizer) else None
+        if not isinstance(ranges, RangeRandomizer) or (look, ranges.grid) != (LOOK, self.grid):
+            raise InvalidInput("the round's randomizer is not about this grid.")
+        return ranges
 
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The quantiles of the people who have answered."""
-        ranges = protocol.randomizer
-        if not isinstance(ranges, RangeRandomizer) or ranges.grid != self.grid:
-            raise InvalidInput("the round's randomizer is not about this grid.")
+        ranges = self._ranges(protocol)
         counts = range_counts(ranges, received.nonces, received.payloads)
         people, cells = received.users, self.grid.cells
         below, errors = people * counts.prefix()[1:cells], people * counts.standard_error()[1:cells]
@@ -105,15 +127,34 @@ class ShuffleQuantile(QuantileEstimator):
         asks = self._asks(cuts, share, turnout.counted_on)
         return Protocol(self, asks, self.n, turnout.minimum, honest=turnout.honest)
 
+    def check_round(self, protocol: Protocol) -> None:
+        """Cuts of the grid, after windows that fit it: see `Estimator`."""
+        _, encoding = self._asked(protocol)
+        cuts = encoding.cuts
+        inside = 0 <= cuts[0] <= cuts[-1] < self.grid.cells
+        if (
+            encoding.look != CutPlace(self.grid)
+            or not inside
+            or not all(map(float.is_integer, cuts))
+        ):
+            raise InvalidInput("the round's randomizer is not about this grid.")
+        self._before(protocol)
+
+    def _asked(self, protocol: Protocol) -> tuple[FragmentRandomizer, CutEncoding]:
+        asked = protocol.randomizer
+        encoding = asked.encoding if isinstance(asked, FragmentRandomizer) else None
+        if not isinstance(asked, FragmentRandomizer) or not isinstance(encoding, CutEncoding):
+            raise InvalidInput("the round's randomizer is not one of this protocol.")
+        return asked, encoding
+
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """Cuts that are closer together, or the quantiles."""
-        asked = protocol.randomizer
-        if not isinstance(asked, FragmentRandomizer) or not isinstance(asked.encoding, CutEncoding):
-            raise InvalidInput("the round's randomizer is not one of this protocol.")
+        asked, encoding = self._asked(protocol)
         counts, share = CutCounts.of(asked, received.payloads), asked.share
         spent = share + spent_before(protocol)
         if spent == 1:
-            return self._result(protocol, asked.encoding, counts)
+            honest = asked.explains(received.payloads) and explained_before(protocol)
+            return self._result(protocol, encoding, counts, () if honest else (UNEXPLAINED,))
         windows = self._windows(counts, self._before(protocol))
         cuts, is_last = self._cuts(windows, counts)
         zooms = len(protocol.learnt) + 1
@@ -123,6 +164,7 @@ class ShuffleQuantile(QuantileEstimator):
             "people": received.users,
             "description": protocol.digest,
             "windows": [list(window) for window in windows],
+            **({} if asked.explains(received.payloads) else {"unexplained": True}),
         }
         asks = self._asks(cuts, 1 - spent if enough else ZOOM_SHARE, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
@@ -215,7 +257,13 @@ class ShuffleQuantile(QuantileEstimator):
         below = np.concatenate([[0.0], counts.monotone, [float(counts.people)]])
         return places, below
 
-    def _result(self, protocol: Protocol, encoding: CutEncoding, counts: CutCounts) -> Release:
+    def _result(
+        self,
+        protocol: Protocol,
+        encoding: CutEncoding,
+        counts: CutCounts,
+        told: tuple[str, ...],
+    ) -> Release:
         cuts, people = counts.cuts.astype(np.int64), counts.people
         places, below = self._known(counts)
         ranks = [rank_of(fraction, people) for fraction in self.fractions]
@@ -226,7 +274,7 @@ class ShuffleQuantile(QuantileEstimator):
             reached=tuple(counts.below.tolist()),
             errors=tuple(counts.errors.tolist()),
             found=tuple(_reached(places, below, rank) for rank in ranks),
-            **self.account(protocol, people, encoding.kind, NORMAL),
+            **self.account(protocol, people, encoding.kind, NORMAL, *told),
         )
         return protocol.released(answer)
 

@@ -19,9 +19,10 @@ from muhat.errors import InvalidInput
 from muhat.protocols.counts.count_estimator import RangesEstimator
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.estimators.block_tree import MOST_SIZES, BlockTree, best_sizes
+from muhat.protocols.estimators.false_messages import SURE, UNEXPLAINED
 from muhat.protocols.estimators.range_choice import best_ranges, range_difficulty
 from muhat.protocols.estimators.range_counts import range_counts
-from muhat.protocols.estimators.range_spreads import AnswerSpread, BlockSpread
+from muhat.protocols.estimators.range_spreads import AnswerSpread, BlockSpread, reach
 from muhat.protocols.estimators.ranges_result import CountedRanges
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
@@ -63,6 +64,11 @@ class LocalRanges(RangesEstimator):
         part = width / self.grid.cells
         own = float(np.average(part * (1 - part), weights=self.grid.cells + 1 - width))
         return float(np.sqrt(protocol.users * max(noise - own, 0.0)))
+
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round is about these cells: see `Estimator`."""
+        protocol.require_only()
+        self._ranges(protocol)
 
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The counts of the people who have answered."""
@@ -124,18 +130,28 @@ class ShuffleRanges(RangesEstimator):
         spread = self._spread(protocol, protocol.users)
         return float(np.sqrt(spread.variance * spread.tree.average))
 
+    def check_round(self, protocol: Protocol) -> None:
+        """The only round is about blocks of these cells: see `Estimator`."""
+        protocol.require_only()
+        self._spread(protocol, protocol.users)
+
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The counts of the people who have answered."""
         people, payloads = received.users, received.payloads
         spread = self._spread(protocol, people)
         asked, encoding = self._asked(protocol)
         counted = [each[0] for each in encoding.counts(asked.totals(payloads))]
+        # Whatever the records are, the blocks of a size hold everybody.
+        lacking = np.abs([each.sum() - people for each in counted])
+        errors = np.sqrt([spread.variance * len(each) for each in counted])
+        whole = (lacking <= reach(spread.law, SURE, errors)).all()
+        told = () if whole and asked.explains(payloads) else (UNEXPLAINED,)
         ascending = [counted[encoding.blocks.index(size)] for size in spread.tree.sizes]
         answer = CountedRanges(
             grid=self.grid,
             counts=tuple(spread.tree.smoothed(ascending, people).tolist()),
             spread=spread,
-            **self.account(protocol, people, encoding.kind, TAILS),
+            **self.account(protocol, people, encoding.kind, TAILS, *told),
         )
         return protocol.released(answer)
 

@@ -29,18 +29,21 @@ from muhat.domains import Ball, Reals
 from muhat.errors import InvalidInput
 from muhat.noise.laws import LAWS
 from muhat.privacy import Privacy
+from muhat.protocols.encodings.range_cells import Distance
+from muhat.protocols.estimators.false_messages import LEARNT
 from muhat.protocols.estimators.own_spread import of_people
 from muhat.protocols.estimators.range_counts import range_counts
-from muhat.protocols.means.false_messages import LEARNT
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_schedule import LocalChainSchedule
 from muhat.protocols.means.mean_estimator import (
     UnboundedMean,
-    mean_randomizer,
     too_few,
     weights_in_reals,
 )
-from muhat.protocols.randomizers.randomizer import Randomizer, Received
+from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
+from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer, Received
+from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 from muhat.protocols.roles.model import LOCAL, NORMAL, Model
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.outside import CONFIDENCE, Outside
@@ -57,6 +60,25 @@ class GroupedMean(UnboundedMean):
         """A group's part of the minimum of all n people."""
         return max(1, -(-minimum * users // self.n))
 
+    def require_ball(
+        self, protocol: Protocol, center: Sequence[float], radius: float
+    ) -> MeanRandomizer:
+        """What a round asks, which must be for the mean of records clipped to this ball."""
+        asked, ball = protocol.randomizer, self._ball(center, radius)
+        if not isinstance(asked, CapRandomizer | GaussianRandomizer) or asked.domain != ball:
+            raise InvalidInput("the round asks for something else than what has been learnt.")
+        return asked
+
+    def require_distances(self, protocol: Protocol, center: tuple[float, ...]) -> RangeRandomizer:
+        """What a round asks, which must be how far people are from this centre."""
+        asked = protocol.randomizer
+        if not isinstance(asked, RangeRandomizer) or asked.look != Distance(center):
+            raise InvalidInput("the round asks for something else than what has been learnt.")
+        return asked
+
+    def _ball(self, center: Sequence[float], radius: float) -> Ball:
+        return Ball(radius, dim=self.domain.dim, center=np.array(center))
+
     def of_last_group(
         self,
         protocol: Protocol,
@@ -66,7 +88,7 @@ class GroupedMean(UnboundedMean):
         **found: Any,
     ) -> Release:
         """The mean of the last group, clipped to a ball that others have found."""
-        asked = mean_randomizer(protocol.randomizer)
+        asked = self.require_ball(protocol, center, radius)
         own = of_people(asked, received, radius)
         assumptions = (
             "every device keeps the promise about its own record by itself, and answers one round "
@@ -86,7 +108,7 @@ class GroupedMean(UnboundedMean):
             assumptions,
             value=asked.mean(received.nonces, received.payloads),
             mechanism=self.kind,
-            domain=Ball(radius, dim=self.domain.dim, center=np.array(center)),
+            domain=self._ball(center, radius),
             noise=own.used,
             certificate=None,
             **found,
@@ -122,13 +144,27 @@ class LocalChain(GroupedMean):
         users = schedule.users(place)
         return Protocol(self, _asks(schedule, place), users, self.group_minimum(minimum, users))
 
+    def check_round(self, protocol: Protocol) -> None:
+        """What is asked is about the place that was found last: see `Estimator`."""
+        place = self._place(protocol)
+        for entry in protocol.learnt:
+            _check.one_of("step", entry["step"], list(ChainStep))
+            _check.count("people", entry["people"], most=MOST_USERS)
+        if place.step.is_mean:
+            self.require_ball(protocol, place.center, place.radius)
+        else:
+            self.require_distances(protocol, place.center)
+
+    def _place(self, protocol: Protocol) -> Place:
+        """What the round started from."""
+        if not protocol.learnt:
+            return self.schedule.first()
+        told = protocol.learnt[-1]
+        return Place.from_dict({key: told[key] for key in told.keys() - {"step", "people"}})
+
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
-        schedule = self.schedule
-        place = schedule.first()
-        if protocol.learnt:
-            told = protocol.learnt[-1]
-            place = Place.from_dict({key: told[key] for key in told.keys() - {"step", "people"}})
+        schedule, place = self.schedule, self._place(protocol)
         if place.step is ChainStep.MEAN:
             return self.of_last_group(
                 protocol,
@@ -139,7 +175,7 @@ class LocalChain(GroupedMean):
                 outside=_outside(protocol, place, received.users),
             )
         if place.step.is_mean:
-            asked = mean_randomizer(protocol.randomizer)
+            asked = self.require_ball(protocol, place.center, place.radius)
             center = asked.mean(received.nonces, received.payloads)
             found = schedule.centered(place, center, received.users)
         else:

@@ -156,10 +156,25 @@ class LocalThreeRounds(GroupedMean):
         asked = self.counting(look, self.median_grid)
         return Protocol(self, asked, users, self.group_minimum(minimum, users))
 
+    def check_round(self, protocol: Protocol) -> None:
+        """Each asks about what the one before has found: see `Estimator`."""
+        match protocol.round:
+            case 1:
+                asked = protocol.randomizer
+                look = asked.look if isinstance(asked, RangeRandomizer) else None
+                if look != Rotated(self.signs, (0.0,) * self.domain.dim):
+                    raise InvalidInput("the round asks for something else than medians.")
+            case 2:
+                self.require_distances(protocol, read_center(protocol))
+            case 3:
+                self.require_ball(protocol, read_center(protocol), read_radius(protocol))
+            case _:
+                raise InvalidInput("must be at most 3", parameter="round")
+
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
         if protocol.round == 3:
-            center, radius = read_center(protocol), float(protocol.learnt[1]["radius"])
+            center, radius = read_center(protocol), read_radius(protocol)
             return self.of_last_group(protocol, received, center, radius)
         counts = several_range_counts(protocol.randomizer, received.nonces, received.payloads)
         if protocol.round == 1:
@@ -239,3 +254,8 @@ def read_center(protocol: Protocol) -> tuple[float, ...]:
     """The centre that the first round has found."""
     found = protocol.learnt[0]["center"]
     return tuple(_check.real("a coordinate of the centre", value) for value in found)
+
+
+def read_radius(protocol: Protocol) -> float:
+    """The radius that the second round has found."""
+    return _check.positive("radius", protocol.learnt[1]["radius"])

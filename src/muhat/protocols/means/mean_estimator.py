@@ -15,8 +15,8 @@ from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
-from muhat.protocols.means.false_messages import false_messages
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+from muhat.protocols.estimators.false_messages import false_messages
+from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.roles.protocol import Estimator, Protocol
 from muhat.release.release import Release
 from muhat.release.vector_answer import VectorAnswer
@@ -46,6 +46,11 @@ class MeanEstimator(Estimator):
         self._set("n", _check.count("n", self.n))
         self._set("columns", column_names(self.columns, self.domain.dim))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coordinates: their numbers, if they have no other."""
+        return self.columns or tuple(map(str, range(self.domain.dim)))
+
     def release(
         self,
         protocol: Protocol,
@@ -59,7 +64,7 @@ class MeanEstimator(Estimator):
         late = () if users == protocol.users else (turnout,)
         answer = VectorAnswer(
             statistic="mean",
-            columns=self.columns or tuple(map(str, range(self.domain.dim))),
+            columns=self.names,
             n=users,
             contributions=1,
             missing="center",
@@ -70,10 +75,18 @@ class MeanEstimator(Estimator):
         )
         return protocol.released(answer)
 
+    def mean_randomizer(self, protocol: Protocol) -> MeanRandomizer:
+        """What a round asks, which must be for a mean of such records."""
+        asked = protocol.randomizer
+        if not isinstance(asked, MeanRandomizer):
+            raise InvalidInput("the round's randomizer does not estimate a mean.")
+        if asked.record_dim != self.domain.dim:
+            raise InvalidInput("the round's randomizer is about another domain than the mean.")
+        return asked
+
     def false_answers(self, protocol: Protocol, people: int) -> str:
         """Of the round's randomizer: see `Estimator`."""
-        names = self.columns or tuple(map(str, range(self.domain.dim)))
-        return false_messages(protocol.randomizer, people, names)
+        return false_messages(protocol.randomizer, people, self.names)
 
     def _set(self, name: str, value: object) -> None:
         """While a frozen object is made."""
@@ -147,10 +160,3 @@ def column_names(columns: Sequence[str] | None, dim: int) -> tuple[str, ...] | N
             f"must be {dim} different names", parameter="columns", value=str(len(names))
         )
     return names
-
-
-def mean_randomizer(randomizer: Randomizer) -> MeanRandomizer:
-    """The same randomizer, which must be one of means."""
-    if not isinstance(randomizer, MeanRandomizer):
-        raise InvalidInput("the round's randomizer does not estimate a mean.")
-    return randomizer

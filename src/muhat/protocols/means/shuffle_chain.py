@@ -38,8 +38,8 @@ from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
 from muhat.protocols.encodings.domain_encoding import DomainEncoding, ShellEncoding
 from muhat.protocols.encodings.encoding import Encoding
 from muhat.protocols.estimators.cut_counts import CutCounts
+from muhat.protocols.estimators.false_messages import NOT_CAUGHT, UNEXPLAINED
 from muhat.protocols.estimators.range_spreads import reach as range_reach
-from muhat.protocols.means.false_messages import NOT_CAUGHT
 from muhat.protocols.means.mean_estimator import (
     UnboundedMean,
     too_few,
@@ -51,6 +51,7 @@ from muhat.protocols.means.shuffle_chain_schedule import (
     ShuffleChainSchedule,
 )
 from muhat.protocols.means.shuffle_chain_state import (
+    STAGES,
     ChainState,
     after_aside,
     after_last,
@@ -67,6 +68,7 @@ from muhat.protocols.roles.model import (
     Model,
     Turnout,
     approximate,
+    explained_before,
     spent_before,
 )
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
@@ -118,19 +120,31 @@ class ShuffleChain(UnboundedMean):
         asks = self._asks(state, Fraction(0), turnout.counted_on)
         return Protocol(self, asks, self.n, turnout.minimum, honest=turnout.honest)
 
+    def check_round(self, protocol: Protocol) -> None:
+        """What is asked is about the state that the last round led to: see `Estimator`."""
+        joint, state = _joint(protocol), self._state(protocol)
+        kinds = tuple(part.encoding.kind for part in joint.parts)
+        wrong = kinds not in _ASKED[state.stage]
+        wrong |= not len(state.center) == joint.record_dim == self.domain.dim
+        wrong |= state.stage == "mean" and _cuts(joint.parts[-1]) != (state.high,)
+        radius = (
+            state.high if kinds == ("domain", "cuts") and state.stage == "mean" else state.radius
+        )
+        ball = around(np.array(state.center), radius, np.array(self.lengths))
+        encoding = joint.parts[0].encoding
+        wrong |= type(encoding) is DomainEncoding and encoding.domain != ball
+        if wrong:
+            raise InvalidInput("the round asks for something else than what has been learnt.")
+        for entry in protocol.learnt:
+            _check.one_of("stage", entry["stage"], STAGES)
+            _check.count("people", entry["people"], most=MOST_USERS)
+
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
-        joint = protocol.randomizer
-        if not isinstance(joint, JointRandomizer):
-            raise InvalidInput("the round's randomizer is not one of this protocol.")
-        schedule, state = self.schedule, self._state(protocol)
-        parts = list(joint.split(received.payloads))
-        kinds = tuple(part.encoding.kind for part in joint.parts)
-        ends = state.stage == "mean" and _cuts(joint.parts[-1]) != (state.high,)
-        if kinds not in _ASKED[state.stage] or len(state.center) != joint.record_dim or ends:
-            raise InvalidInput("the round asks for something else than what has been learnt.")
+        joint, state, schedule = _joint(protocol), self._state(protocol), self.schedule
+        parts, honest = list(joint.split(received.payloads)), joint.explains(received.payloads)
         if state.stage == "mean":
-            return self._release(protocol, state, parts, received.users)
+            return self._release(protocol, state, parts, honest=honest)
         spent = spent_before(protocol) + joint.share
         following = self._following(schedule, state, parts, spent, protocol.round)
         entry = {
@@ -139,6 +153,7 @@ class ShuffleChain(UnboundedMean):
             "people": received.users,
             "description": protocol.digest,
             "next": following.to_dict(),
+            **({} if honest else {"unexplained": True}),
         }
         asks = self._asks(following, spent, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
@@ -175,10 +190,14 @@ class ShuffleChain(UnboundedMean):
         """What everybody is asked in a round."""
         return ChainRounds(self.schedule, self.weights, honest).asked(state, spent)
 
-    def _release(self, protocol: Protocol, state: ChainState, parts: Parts, users: int) -> Release:
+    def _release(
+        self, protocol: Protocol, state: ChainState, parts: Parts, *, honest: bool
+    ) -> Release:
         """The mean, with its noise, of the last ball."""
         lengths = np.array(self.lengths)
         asked, payloads = parts[0]
+        users = len(payloads)
+        told = () if honest and explained_before(protocol) else (UNEXPLAINED,)
         value, covariance = asked.mean_of(asked.totals(payloads), users), asked.covariance(users)
         unshrunk = None
         for beyond, fragments in parts[1:-1]:
@@ -191,7 +210,7 @@ class ShuffleChain(UnboundedMean):
             protocol,
             users,
             self._assumptions(protocol),
-            (_rounds(protocol),),
+            (_rounds(protocol), *told),
             value=value,
             mechanism=self.kind,
             domain=around(np.array(state.center), state.high, lengths),
@@ -246,6 +265,13 @@ def _normal(covariance: Floats) -> Spread:
     values, vectors = np.linalg.eigh(covariance)
     factor = vectors * np.sqrt(np.maximum(values, 0))
     return Spread(LAWS["normal"], len(scales), scales, factor)
+
+
+def _joint(protocol: Protocol) -> JointRandomizer:
+    """What a round asks, which must be several things at once."""
+    if not isinstance(protocol.randomizer, JointRandomizer):
+        raise InvalidInput("the round's randomizer is not one of this protocol.")
+    return protocol.randomizer
 
 
 def _cuts(asked: FragmentRandomizer) -> tuple[float, ...]:

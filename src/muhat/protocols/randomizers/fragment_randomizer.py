@@ -59,6 +59,27 @@ class Mixed(Randomizer):
         """No promise at all: see `Randomizer`."""
         return False
 
+    def split(self, payloads: Bytes) -> Iterator[tuple[FragmentRandomizer, Bytes]]:
+        """Every part with its payloads."""
+        start = 0
+        for part in self.parts:
+            end = start + part.payload_bytes
+            yield part, np.ascontiguousarray(payloads[:, start:end])
+            start = end
+
+    def explains(self, payloads: Bytes) -> bool:
+        """Whether honest people may have sent these, but for a chance of `WRAP` a number.
+
+        If not, somebody has sent a false fragment; if so, nobody knows.
+        """
+        people = len(payloads)
+        for part, fragments in self.split(payloads):
+            low, high, reach = part.encoding.low, part.encoding.high, part.noise.reach(people)
+            least, most = people * low - reach, people * high + reach
+            if not all(least <= each <= most for each in part.totals(fragments)):
+                return False
+        return True
+
     def keeps_mixed(self, promise: Privacy, users: int) -> bool:
         """That of the noise, if enough people add theirs: see `Randomizer`."""
         return self.privacy == promise and all(each.noise.honest <= users for each in self.parts)
@@ -97,7 +118,7 @@ class Mixed(Randomizer):
     def joined(self, pieces: Bytes) -> tuple[Bytes, Bytes]:
         """Fragments modulo q, in which a false one is a fragment like any other; new nonces."""
         rows = len(pieces)
-        flat = np.ascontiguousarray(pieces).reshape(rows, -1)
+        flat = np.ascontiguousarray(pieces).reshape(rows, pieces.shape[1] * pieces.shape[2])
         numbers = flat.view("<u8").astype(np.uint64, copy=False)
         found, start = [], 0
         for part in self.parts:

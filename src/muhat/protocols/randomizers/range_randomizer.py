@@ -33,6 +33,9 @@ from muhat.release.quantile_grids import AnyGrid, RelativeGrid, read_grid
 
 MOST_NODES = 1 << 26
 
+UNLUCKY = 1e-9
+"""How often the nonces of honest people speak of some level less than is counted on."""
+
 
 @dataclass(frozen=True)
 class RangeRandomizer(
@@ -100,6 +103,21 @@ class RangeRandomizer(
         """One byte for each record: see `Randomizer`."""
         leaves = self.tree.leaves(self.cells(records, nonces))
         return self.response.respond(self.mix.buckets(leaves, nonces), words)[:, None]
+
+    def false_step(self, n: int) -> float:
+        """How many of n people one false message moves the number up to any value by at most.
+
+        Nonces tell who speaks about which levels, so it rests on those of the others: in one round
+        of a billion they are so uneven that it is more. Infinite if n is too small to say.
+        """
+        mix, response = self.mix, self.response
+        square = mix.chances @ np.square(mix.characters)
+        lack = np.sqrt(2 * (n - 1) * square * np.log(mix.levels / UNLUCKY))
+        told = (n - 1) * mix.averages - lack
+        if not (told > 0).all() or not response.attenuation > 0:
+            return np.inf
+        loudest = np.abs(response.characters[:, 1:]).max() / response.attenuation
+        return float(2 * n * loudest * (mix.characters / told).sum(axis=1).max())
 
     def valid(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Sets that there are: see `Randomizer`."""

@@ -88,6 +88,10 @@ class Collector:
 
     def take(self, messages: Iterable[bytes] | bytes) -> Intake:
         """Take messages, one or many. What is wrong with one never stops the others."""
+        return self.resume(messages)
+
+    def resume(self, messages: Iterable[bytes] | bytes) -> Intake:
+        """Take what was taken before and kept elsewhere: as `take`, whatever has ended since."""
         if isinstance(messages, bytes | bytearray | memoryview):
             messages = [bytes(messages)]
         if not isinstance(messages, Iterable):
@@ -97,6 +101,14 @@ class Collector:
             self._add(nonces, payloads, rejected)
         self._rejected += rejected
         return Intake(self.users - before, _reasons(rejected))
+
+    def refusal(self, message: bytes) -> Rejection | None:
+        """Why a message cannot be one of this round; whether it is here already is not asked."""
+        rejected = Counter[Rejection]()
+        for _, payloads in batches([message], self._label, self._payload_bytes, rejected):
+            if not self._possible(payloads).all():
+                return Rejection.PAYLOAD
+        return next((reason for reason, count in rejected.items() if count), None)
 
     def merge(self, other: Self) -> None:
         """Take what another one of the same round has taken."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from muhat import _cbor, _check, privacy
 from muhat._plain import Plain
 from muhat._text import joined
-from muhat.errors import InvalidInput
+from muhat.errors import InvalidInput, MuhatError
 from muhat.privacy import Neighbors, Privacy, cautions
 from muhat.protocols.randomizers.randomizer import Randomizer, Received
 from muhat.protocols.roles.client import Client
@@ -34,6 +34,9 @@ from muhat.release.release import Release
 
 SCHEMA = "muhat.protocol/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
+
+_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+"""What may become of a description that makes up what earlier rounds have learnt."""
 
 MOST_ROUNDS = 250
 MOST_USERS = 1 << 32
@@ -62,6 +65,13 @@ class Estimator(Plain, ABC, tag="kind"):
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
         """The estimator described; 500.0 people are 500."""
         return super().from_dict({**fields, "n": _check.count("n", fields["n"])})
+
+    @abstractmethod
+    def check_round(self, protocol: Protocol) -> None:
+        """Refuse a round that it does not ask for, or not after what has been learnt.
+
+        Whatever this raises, the round is refused: a description may say anything.
+        """
 
     @abstractmethod
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
@@ -117,6 +127,18 @@ class Protocol:
                 f"{self.bytes_per_user}."
             )
         self.estimator.model.check_promise(self)
+        self._check_round()
+
+    def _check_round(self) -> None:
+        try:
+            self.estimator.check_round(self)
+        except _CONTRADICTIONS as error:
+            if isinstance(error, MuhatError):
+                raise
+            raise InvalidInput(
+                "what earlier rounds have learnt, as the description says, is malformed, or "
+                "contradicts itself."
+            ) from None
 
     def _check_honest(self, honest: int) -> None:
         if not self.estimator.model.is_mixed:
@@ -217,6 +239,11 @@ class Protocol:
             round=self.round + 1,
             learnt=(*self.learnt, learnt),
         )
+
+    def require_only(self) -> None:
+        """Refuse a later round of an estimator that has one alone."""
+        if self.round != 1:
+            raise InvalidInput("must be 1: there is one round", parameter="round")
 
     def released(self, answer: Answer) -> Release:
         """What came out of the last round, this one."""

@@ -73,6 +73,11 @@ class SealedShuffler(_OfReports, Shuffler):
     def _to_mix(self) -> Received:
         return self._without_copies(self.received())
 
+    def copies(self) -> list[bytes]:
+        """The reports of which a piece is in another one: see `Shuffler`."""
+        counted = {nonce.tobytes() for nonce in self._to_mix().nonces}
+        return sorted(self._seen - counted)
+
     def _mix(self, held: Received) -> tuple[Bytes, Bytes]:
         """Each group of pieces in an order of its own."""
         pieces = self.reports.pieces(held.payloads)

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muhat.errors import InvalidInput, MuhatError
+from muhat.errors import InvalidInput
 from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.roles.collector import Collector
 
 if TYPE_CHECKING:
     from muhat.protocols.roles.protocol import Protocol
     from muhat.release.release import Release
-
-_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AssertionError)
-"""What may become of a description that makes up what earlier rounds have learnt."""
 
 
 class Server(Collector):
@@ -36,15 +33,7 @@ class Server(Collector):
                 f"{held.users} of {planned} planned users have answered, and at least {least} "
                 "are needed: nothing is released. Collect more messages first."
             )
-        try:
-            return self.protocol.estimator.after(self.protocol, held)
-        except _CONTRADICTIONS as error:
-            if isinstance(error, MuhatError) or not self.protocol.learnt:
-                raise
-        raise InvalidInput(
-            "what earlier rounds have learnt, as the description says, leads to no result: it is "
-            "malformed, or contradicts itself."
-        )
+        return self.protocol.estimator.after(self.protocol, held)
 
     def _opened(self) -> Received:
         """The messages that count."""

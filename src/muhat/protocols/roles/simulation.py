@@ -23,6 +23,9 @@ from muhat.release.release import Release
 
 PEOPLE_AT_ONCE = 1 << 13
 
+RunsRound = Callable[[Protocol, Floats, Any, list[Protocol]], Protocol | Release]
+"""Asks a group of the people, who have answered rounds before: the next round, or the result."""
+
 
 def simulate(
     protocol: Protocol,
@@ -30,12 +33,15 @@ def simulate(
     columns: Sequence[str] | Sequence[int] | None = None,
     *,
     watch: Callable[[Protocol], None] | None = None,
+    run: RunsRound | None = None,
 ) -> Release:
     """Run the protocol with one device a record, to the end.
 
     `watch` is shown the description of every round before it starts. In the local model everybody
-    is asked in one round only, and who is asked when is drawn at random.
+    is asked in one round only, and who is asked when is drawn at random. `run` runs a round in
+    another place than this process.
     """
+    run = _round if run is None else run
     people = _records(protocol, data, columns)
     order = np.argsort(system_words(len(people)))
     asked = 0
@@ -49,7 +55,7 @@ def simulate(
                 f"the data have {len(people)} records, which are not enough for round "
                 f"{protocol.round}: it needs {protocol.minimum} more users."
             )
-        result = _round(protocol, people, group, answered)
+        result = run(protocol, people, group, answered)
         if not isinstance(result, Protocol):
             return result
         if protocol.estimator.model.is_mixed:
@@ -65,7 +71,7 @@ def _round(
     crowd, server = protocol.crowd(answered), protocol.server()
     shuffler = protocol.shuffler() if protocol.estimator.model.is_mixed else None
     with Progress(len(group)) as progress:
-        for part in _parts(len(group)):
+        for part in parts(len(group)):
             (shuffler or server).take(crowd.randomize_many(people[group[part]]))
             progress.advance(part.stop - part.start)
     if shuffler is not None:
@@ -79,12 +85,13 @@ def messages_of(
     """The message of every record of a table, some thousand people at a time."""
     people = _records(crowd.protocol, data, columns)
     with Progress(len(people)) as progress:
-        for part in _parts(len(people)):
+        for part in parts(len(people)):
             yield from crowd.randomize_many(people[part])
             progress.advance(part.stop - part.start)
 
 
-def _parts(people: int) -> Iterator[slice]:
+def parts(people: int) -> Iterator[slice]:
+    """Some thousand people at a time."""
     for start in range(0, people, PEOPLE_AT_ONCE):
         yield slice(start, min(start + PEOPLE_AT_ONCE, people))
 
