@@ -5,3 +5,4 @@ export { Client } from "./client.js";
 export { IndexedDBStore } from "./indexed_db_store.js";
 export { Refused } from "./refused.js";
 export { Round } from "./round.js";
+export { Service } from "./service.js";

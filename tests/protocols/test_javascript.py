@@ -22,6 +22,7 @@ from muhat import _cbor, protocols
 from muhat.protocols import Protocol, SealedProtocol, ServerKey, Signer
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.roles.messages import HEADER_BYTES, read_messages
+from muhat.protocols.services.loopback import Loopback
 
 CLIENT = Path(__file__).parents[2] / "js"
 KEY = ServerKey(bytes(range(32)), "2999-01-01")
@@ -190,3 +191,22 @@ def test_what_python_describes_is_taken_and_what_keeps_a_little_less_is_not():
                 wrong.append(_cbor.written(fields))
     assert refusals(sound) == [None] * len(sound)
     assert None not in refusals(wrong)
+
+
+def test_devices_in_javascript_answer_services_over_http():
+    pytest.importorskip("uvicorn")
+    asked = protocols.shuffle_mean(domain=BOX, n=20, privacy=PROMISE)
+    people = np.tile([41.0, 3e4], (20, 1))
+
+    def run_round(protocol, people, group, answered):
+        said = {
+            "address": services._collects,
+            "signer": services._signer,
+            "records": people[group].tolist(),
+        }
+        assert json.loads(run("devices.js", said)) == 20
+        return services.round(protocol, people, group[:0], answered)
+
+    with Loopback.opened(asked) as services:
+        release = protocols.simulate(asked, people, run=run_round)
+    assert release.n == 20
