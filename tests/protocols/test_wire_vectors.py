@@ -61,10 +61,10 @@ def test_what_another_client_cannot_do_python_can(name):
 
 
 def test_what_has_ended_is_not_answered(tmp_path):
-    account = DeviceAccount.create(tmp_path / "device.db")
-    client = read(VECTORS["ended"]["survey"]).client(account=account)
-    with pytest.raises(mh.InvalidInput, match="survey ended"):
-        client.randomize([41, 3e4, 2])
+    for account in (False, DeviceAccount.create(tmp_path / "device.db")):
+        client = read(VECTORS["ended"]["survey"]).client(account=account)
+        with pytest.raises(mh.InvalidInput, match="survey ended"):
+            client.randomize([41, 3e4, 2])
 
 
 def test_a_sealed_piece_is_opened_with_its_key_and_for_its_use_alone():
