@@ -1,9 +1,9 @@
 """Is it the least noise? muhat's errors beside the best known mechanisms' and what is possible.
 
-    python -m benchmarks.least [--write]
+    python -m benchmarks.least [--write | --only ranks]
 
-The last writes benchmarks/results/least.md. Everything is computed from plans and formulas: no
-release is drawn, and nothing is asserted.
+`--write` writes benchmarks/results/least.md, `--only` shows tasks of one kind. Everything is
+computed from plans and formulas: no release is drawn, and nothing is asserted.
 """
 
 from __future__ import annotations
@@ -192,19 +192,19 @@ def promises() -> Iterator[Privacy]:
         yield mh.GDP(mu=mu)
 
 
-def main(write: bool = False) -> None:
-    """The table, and how many cells are behind."""
-    kept = shown("the least noise", HEADER, lines())
+def main(write: bool = False, only: str = "") -> None:
+    """The table, or what a kind of tasks has of it, and how many cells are behind."""
+    kept = shown("the least noise", HEADER, lines(only))
     if write:
         made = f"Made by `python -m benchmarks.least --write` with {versions()}.\n"
         page = ["# The least noise\n", made, ABOUT.format(n=N, many=MANY), fenced(kept)]
         RESULTS.write_text("\n".join(page))
 
 
-def lines() -> Iterator[str]:
+def lines(only: str = "") -> Iterator[str]:
     """One line a task and promise."""
     tally: Counter[str] = Counter()
-    for task in tasks():
+    for task in (task for task in tasks() if task.name.startswith(only)):
         for privacy in task.asked or promises():
             best, name = min((each.error(privacy), each.name) for each in task.known)
             if math.isinf(best):
@@ -232,5 +232,8 @@ def lines() -> Iterator[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="The least noise.")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/results")
-    main(parser.parse_args().write)
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--write", action="store_true", help="write benchmarks/results")
+    either.add_argument("--only", default="", help="the kind of tasks, as they are called")
+    options = parser.parse_args()
+    main(options.write, options.only)

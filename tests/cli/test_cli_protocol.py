@@ -200,6 +200,40 @@ def test_messages_of_another_round_or_of_any_length_are_counted_and_left_out(tmp
     assert "400 taken, rejected: 2 too short, 2 oversized" in done.stderr
 
 
+def test_what_was_collected_in_several_places_goes_together(tmp_path, people):
+    messages = tmp_path / "messages.bin"
+    description = new(tmp_path, *AGE, *EPSILON)
+    run("client", description, people, "--columns", "age", "--out", messages)
+    whole = messages.read_bytes()
+    size = 4 + struct.unpack_from("<I", whole)[0]
+    middle = len(whole) // size // 2 * size
+    parts = [tmp_path / name for name in ("one.bin", "two.bin")]
+    parts[0].write_bytes(whole[: middle + size])  # one message is in both
+    parts[1].write_bytes(whole[middle:])
+    states = []
+    for number, part in enumerate(parts):
+        states += ["--state", tmp_path / f"{number}.state"]
+        run("collect", description, part, "--out", states[-1])
+    assert states[-1].stat().st_mode & 0o777 == 0o600
+    both = tmp_path / "both.state"
+    told = run("collect", description, *states, "--out", both)
+    assert f"taken from {states[-1]}" in told.stderr
+    expected = run("server", description, messages, "--json").stdout
+    # The same set of messages, so that the round may be closed again.
+    for taken in (states, ["--state", both]):
+        found = run("server", description, *taken, "--json").stdout
+        assert json.loads(found)["value"] == json.loads(expected)["value"]
+    damaged = tmp_path / "damaged.state"
+    damaged.write_bytes(both.read_bytes()[:-1])
+    refused = run("collect", description, "--state", damaged, "--out", tmp_path / "x", code=2)
+    assert "damaged.state: the state is damaged" in refused.output
+    assert not (tmp_path / "x").exists()
+    other = tmp_path / "other.json"
+    run("new", *AGE, *EPSILON, "--n", 400, "--survey", "another", "--out", other)
+    refused = run("server", other, "--state", both, code=2)
+    assert "belongs to another protocol or round" in refused.output
+
+
 def test_the_shuffler_as_a_program(tmp_path, people):
     first = tmp_path / "round1.json"
     run(

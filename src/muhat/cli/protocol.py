@@ -18,10 +18,10 @@ from muhat.cli.options import (
     number,
     promise_options,
 )
-from muhat.cli.output_files import PRIVATE, check_apart
+from muhat.cli.output_files import PRIVATE, check_apart, output
 from muhat.cli.protocol_account import account as account_group
 from muhat.cli.protocol_files import (
-    messages_in,
+    fill,
     read_description,
     read_round,
     write_all,
@@ -38,6 +38,7 @@ from muhat.privacy import from_flags
 
 if TYPE_CHECKING:
     from muhat.protocols import Protocol
+    from muhat.protocols.roles.collector import Collector
     from muhat.release.release import Release
 
 
@@ -53,6 +54,14 @@ def protocol() -> None:
 for command in (account_group, key_command, signer_command, sign_command, *SERVICE_COMMANDS):
     protocol.add_command(command)
 
+
+_states_option = click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="FILE",
+    help="What `muhat protocol collect` has written; once for every file.",
+)
 
 _claims_option = click.option(
     "--claims", metavar="FOLDER", help="Where closed rounds are noted; a folder of your own."
@@ -217,11 +226,49 @@ def client(
         click.echo("1 message made" if written == 1 else f"{written} messages made", err=True)
 
 
+@protocol.command(
+    epilog="Example: muhat protocol collect round1.json monday.bin --out monday.state"
+)
+@click.argument("description")
+@click.argument("files", nargs=-1)
+@signer_option
+@_states_option
+@click.option("--key", metavar="FILE", help="The server's key, if the messages are sealed to it.")
+@click.option(
+    "--mixed", is_flag=True, help="They were mixed: a server's state, in the shuffle model too."
+)
+@click.option("--out", required=True, help="Where to write the state, for you alone to read.")
+def collect(
+    description: str,
+    files: tuple[str, ...],
+    signer: str | None,
+    states: tuple[str, ...],
+    key: str | None,
+    mixed: bool,
+    out: str,
+) -> None:
+    """Take the messages of FILES (or of standard input) and go on another time, or elsewhere.
+
+    What was collected is a state; states of one round go together (--state), in any order, and a
+    message that is in several of them counts once. `shuffle` and `server` close the round.
+    """
+    check_apart(out, (description, *files, *states, *([key] if key else [])))
+    round_ = read_round(description, signer)
+    collector: Collector = round_.shuffler()
+    if mixed or collector.protocol.model == "local":
+        collector = server_of(round_, key)
+    fill(collector, states, files, round_)
+    with output(out, PRIVATE) as stream:
+        stream.write(collector.state())
+    click.echo(repr(collector), err=True)
+
+
 @protocol.command(epilog="Example: muhat protocol shuffle round1.json messages.bin --out mixed.bin")
 @click.argument("description")
 @click.argument("files", nargs=-1)
 @signer_option
 @_claims_option
+@_states_option
 @click.option(
     "--out",
     default="-",
@@ -232,6 +279,7 @@ def shuffle(
     files: tuple[str, ...],
     signer: str | None,
     claims: str | None,
+    states: tuple[str, ...],
     out: str,
 ) -> None:
     """Mix the messages of FILES (or of standard input) so that nobody knows whose is whose.
@@ -241,11 +289,10 @@ def shuffle(
     """
     from muhat.protocols.roles.closing import close_shuffler
 
-    check_apart(out, (description, *files))
+    check_apart(out, (description, *files, *states))
     round_ = read_round(description, signer)
     shuffler = round_.shuffler()
-    for messages in messages_in(files, round_):
-        click.echo(str(shuffler.take(messages)), err=True)
+    fill(shuffler, states, files, round_)
     write_all(out, shuffler.mixed(), PRIVATE, lambda: close_shuffler(shuffler, claims))
 
 
@@ -257,6 +304,7 @@ def shuffle(
 @click.option("--next", "following", default="-", help="Where the next round's description goes.")
 @signer_option
 @_claims_option
+@_states_option
 @click.option("--key", metavar="FILE", help="The server's key, if the messages are sealed to it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def server(
@@ -265,6 +313,7 @@ def server(
     following: str,
     signer: str | None,
     claims: str | None,
+    states: tuple[str, ...],
     key: str | None,
     as_json: bool,
 ) -> None:
@@ -275,11 +324,10 @@ def server(
     from muhat.protocols import Protocol
     from muhat.protocols.roles.closing import close_server
 
-    check_apart(following, (description, *files, *([key] if key else [])), "--next")
+    check_apart(following, (description, *files, *states, *([key] if key else [])), "--next")
     round_ = read_round(description, signer)
     collector = server_of(round_, key)
-    for messages in messages_in(files, round_):
-        click.echo(str(collector.take(messages)), err=True)
+    fill(collector, states, files, round_)
     result = collector.finish()
     close_server(collector, claims)
     if isinstance(result, Protocol):

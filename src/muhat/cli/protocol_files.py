@@ -14,6 +14,7 @@ from muhat.errors import InvalidInput
 
 if TYPE_CHECKING:
     from muhat.protocols import Protocol, SealedProtocol
+    from muhat.protocols.roles.collector import Collector
 
 
 def read_description(path: str) -> Protocol:
@@ -51,6 +52,29 @@ def write_description(path: str, protocol: Protocol) -> None:
     with output(path) as stream:
         stream.write(text.encode())
     click.echo(protocol.describe(), err=True)
+
+
+def fill(
+    collector: Collector,
+    states: tuple[str, ...],
+    paths: tuple[str, ...],
+    protocol: Protocol | SealedProtocol,
+) -> None:
+    """Take states, and the messages of files, or of standard input if there is neither."""
+    for path in states:
+        try:
+            with click.open_file(path, "rb") as stream:
+                state = stream.read()
+        except OSError:
+            raise InvalidInput(f"{path} cannot be read.") from None
+        try:
+            before = collector.users
+            collector.restore(state)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from None
+        click.echo(f"{collector.users - before} taken from {path}", err=True)
+    for messages in messages_in(paths, protocol) if paths or not states else ():
+        click.echo(str(collector.take(messages)), err=True)
 
 
 def messages_in(

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from muhat import bounds
 from muhat.errors import DataChanged, InvalidInput
+from muhat.mechanisms.quantiles.choice import Choice
 from muhat.mechanisms.quantiles.joint_choice import JointChoice
+from muhat.mechanisms.quantiles.nested_choice import NestedChoice
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import Answers, QuantileRecipe, rank_errors
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
     from muhat.data.shared import Reading
 
 CONFIDENCES = (0.5, 0.9, 0.95, 0.99, 0.999)
-JOINT_GAIN = 1.1
+BOUND_GAIN = 1.05
+"""What has the larger bound for the worst data must err less by this factor elsewhere."""
 DRAWN = [0.5 + 0.499 * step / 60 for step in range(61)]
 
 
@@ -62,7 +65,8 @@ class QuantileSearch(Mechanism):
     `apart` says that of a person no two records lie in one group. Rank errors depend on no data,
     and not on n either: they are known before anything is paid, and have a certificate; errors of
     values depend on the data. The one that errs least where records lie evenly is taken
-    (`typical_rank_error`); several quantiles of a column may be one joint choice.
+    (`typical_rank_error`); several quantiles of a column may be one joint choice, or choices one
+    inside the other.
     """
 
     q: float | tuple[float, ...]
@@ -78,9 +82,8 @@ class QuantileSearch(Mechanism):
     @property
     def name(self) -> str:
         """The mechanism and its noise."""
-        if self.recipe.chooses:
-            return "joint-exponential" if self.recipe.chooses_jointly else "exponential"
-        return f"noisy-search ({self.recipe.law.name})"
+        part = self.recipe.searches[0][0]
+        return part.name if isinstance(part, Choice) else f"noisy-search ({self.recipe.law.name})"
 
     @property
     def typical_rank_error(self) -> float:
@@ -324,21 +327,27 @@ def quantile_search(
         )
 
     found = [of(NoiseKind.named_by(terms.privacy), NoisySearch)]
-    choices = [RankChoice, *[JointChoice] * (len(asked.fractions) > 1)]
+    several = [JointChoice, NestedChoice] if len(asked.fractions) > 1 else []
+    choices: list[type[Choice]] = [RankChoice, *several]
     for kind, choice in product(_kinds_of_choices(terms.privacy, apart=apart), choices):
         # Where the grids are too fine for a few passes, or the promise too strong, there is none.
         with contextlib.suppress(InvalidInput):
             found.append(of(kind, choice))
-    best, *others = sorted(found, key=_judged)
+    best = _taken(found)
+    others = sorted(found, key=lambda one: one.typical_rank_error)
+    others.remove(best)
     return replace(best, rivals=tuple(others))
 
 
-def _judged(mechanism: QuantileSearch) -> float:
-    """The typical rank error, where a joint choice must gain a tenth.
-
-    Under zCDP it gains a few per cent, and its bound for the worst data is larger.
-    """
-    return mechanism.typical_rank_error * (JOINT_GAIN if mechanism.recipe.chooses_jointly else 1)
+def _taken(found: Sequence[QuantileSearch]) -> QuantileSearch:
+    """That of the least typical error, unless one with a smaller bound errs hardly more."""
+    best, *others = sorted(
+        found, key=lambda one: (int(one.rank_error().max()), one.typical_rank_error)
+    )
+    for one in others:
+        if one.typical_rank_error * BOUND_GAIN < best.typical_rank_error:
+            best = one
+    return best
 
 
 def _kinds_of_choices(promise: Privacy, *, apart: bool) -> list[NoiseKind]:

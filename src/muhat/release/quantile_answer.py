@@ -13,6 +13,7 @@ from muhat import _check
 from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.joint_choice import JointChoice
+from muhat.mechanisms.quantiles.nested_choice import NestedChoice
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile import Found, rank_errors
 from muhat.mechanisms.quantiles.quantile_shares import ENDS
@@ -429,10 +430,11 @@ def interval_cells(grid: AnyGrid, ends: Sequence[float]) -> list[str]:
 
 
 def read_search(fields: dict[str, Any]) -> NoisySearch:
-    """A search, or a choice in its place, which has a rate, or half of one with others."""
-    if "half_rate" in fields:
-        return JointChoice.from_dict(fields)
-    return (RankChoice if "rate" in fields else NoisySearch).from_dict(fields)
+    """A search, or a choice in its place: one has a rate, several together half of one, or many."""
+    choices: dict[str, type[NoisySearch]]
+    choices = {"rate": RankChoice, "half_rate": JointChoice, "rates": NestedChoice}
+    kind = next((choice for key, choice in choices.items() if key in fields), NoisySearch)
+    return kind.from_dict(fields)
 
 
 def end_notes(fractions: Sequence[float]) -> list[str]:

@@ -15,7 +15,7 @@ from joint_losses import doubled_losses
 
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.quantiles.joint_choice import JointChoice, choose_together
+from muhat.mechanisms.quantiles.joint_choice import JointChoice
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe, rank_errors
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import spent_beside
@@ -207,11 +207,11 @@ def test_it_errs_less_than_choices_that_share_the_promise() -> None:
 
 
 def test_quantiles_of_one_rank_have_one_cell_and_any_order_is_kept() -> None:
-    parts = [JointChoice(100, PURE, Fraction(1), together=3)] * 3
+    part = JointChoice(100, PURE, Fraction(1), together=3)
     up_to = np.cumsum(np.ones(100, np.int64))
     fractions = [Fraction(9, 10), Fraction(1, 10), Fraction(1, 2)]
-    high, low, middle = choose_together(parts, up_to, fractions, 100)
+    high, low, middle = part.chosen(up_to, fractions, 100)
     assert low <= middle <= high
     # Of two records, or of fewer than none, as far as is known.
-    assert len(set(choose_together(parts, up_to, fractions[1:], 2))) == 1
-    assert len(set(choose_together(parts, up_to, fractions, -3))) == 1
+    assert len(set(part.chosen(up_to, fractions[1:], 2))) == 1
+    assert len(set(part.chosen(up_to, fractions, -3))) == 1

@@ -18,40 +18,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import Self
 
-from muhat import _check
 from muhat._plain import Key
-from muhat.errors import InvalidInput
+from muhat.mechanisms.quantiles.choice import ColumnChoice
 from muhat.mechanisms.quantiles.joint_draw import chosen_together
 from muhat.mechanisms.quantiles.joint_paths import window
-from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS, NoisySearch, Sampler
+from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS, NoisySearch
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount
 from muhat.mechanisms.quantiles.sampling import NOISE_SHARES
-from muhat.mechanisms.quantiles.search_walk import Counts, Tally, Walk
+from muhat.mechanisms.quantiles.search_walk import Counts
 from muhat.noise import FRACTION_BITS
-from muhat.noise.kinds import NoiseKind, Strength
-
-MOST_TOGETHER = 32
-"""So many quantiles have one choice at most."""
-
-MOST_STATES = 1 << 20
-"""The ranks that one release may have to look at, over all columns and groups: about 20 seconds."""
+from muhat.noise.kinds import Strength
 
 _SAFE = 1 + 1e-9
 
 
 @dataclass(frozen=True)
 class JointChoice(
-    NoisySearch, keys=(*SEARCH_KEYS, "together", "moves", Key("half_rate", text=True), "size")
+    ColumnChoice, keys=(*SEARCH_KEYS, "together", "moves", Key("half_rate", text=True), "size")
 ):
-    """The part that one quantile has in a choice of several: all spend what halvings would.
+    """The part that one quantile has in one choice of several.
 
-    `together` is how many they are, `moves` how many counts a record moves: 2 if records are
-    replaced, 1 if they are added or removed. `size` is the noisy number of records that ranks are
-    fractions of, where it is secret.
+    `size` is the noisy number of records that ranks are fractions of, where it is secret.
 
     >>> from muhat.noise.laws import INDEPENDENT
     >>> part = JointChoice(1024, INDEPENDENT["laplace"], Fraction(1, 9), together=3)
@@ -59,29 +51,20 @@ class JointChoice(
     (4.73, 44)
     """
 
-    together: int = 2
-    moves: int = 2
     size: RecordedCount | None = None
 
     finder = "joint exponential mechanism"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check.count("together", self.together, most=MOST_TOGETHER)
-        _check.count("moves", self.moves, most=2)
-        if self.half_rate < 1 and self.rounds:
-            raise InvalidInput("the promise is so strong that its noise drowns every count.")
-        # Exponents are multiples of half_rate and move by twice that for a count.
-        spent = 2 * self.half_rate * self.moves * self.contributions
-        halvings = self.together * self.rounds
-        if self._pure:
-            spent, halvings = 2 * spent, halvings**2
-        if spent**2 > halvings * self._question.squared * self.law.unit**2:
-            raise AssertionError("the choice is more sensitive than the promise allows")
+    name = "joint-exponential"
 
     @property
-    def _pure(self) -> bool:
-        return self.law.kind is NoiseKind.PURE
+    def spent(self) -> int:
+        """Exponents are multiples of `half_rate` and move by twice that for a count."""
+        return self._spent_by(2 * self.half_rate * self.moves * self.contributions)
+
+    @property
+    def least_rate(self) -> int:
+        """Half of λ, since losses are multiples of ½."""
+        return self.half_rate
 
     @property
     def halving_weight(self) -> Fraction:
@@ -90,21 +73,10 @@ class JointChoice(
 
     @cached_property
     def half_rate(self) -> int:
-        """2^54·λ/2: halvings of all quantiles would spend as much, for every pair of neighbours.
-
-        They would be moved by S for a record that is replaced, by S/2 for one that comes or goes
-        then, and by S·w, w = max(q, 1 − q), where all records come or go.
-        """
-        halvings = self.together * self.rounds
-        moved = math.floor(self.multiplier * (1 if self.moves == 2 else self.presence_weight))
+        """2^54·λ/2: halvings of all quantiles would spend as much, for every pair of neighbours."""
         if self._pure:
-            return halvings * moved // (4 * self.moves)
-        return math.isqrt(halvings * moved**2) // (2 * self.moves)
-
-    @property
-    def asked(self) -> int:
-        """The questions with noise: those after the choice."""
-        return self.further
+            return self.halvings * self.halving_moved // (4 * self.moves)
+        return math.isqrt(self.halvings * self.halving_moved**2) // (2 * self.moves)
 
     @property
     def _per_rank(self) -> float:
@@ -124,8 +96,7 @@ class JointChoice(
 
     def words(self) -> str:
         """What is done, in a few words."""
-        chosen = f"one choice of {self.together} cells"
-        return f"{chosen} and {super().words()}" if self.further else chosen
+        return self._described(f"one choice of {self.together} cells")
 
     def _ranks(self, log_confidence: float) -> int:
         """All ranks of the column together: some cells have no loss but that of the number.
@@ -156,43 +127,34 @@ class JointChoice(
         wide = 2 * window(self.together, self.cells / ((n or 0) + 1), self.half_rate)
         return self.together * (wide if n is None else min(wide, n + 1))
 
-    def start(
-        self,
-        total: int,
-        rank: int | None = None,
-        *,
-        above: int | None = None,
-        sample: Sampler | None = None,
-    ) -> Placed:
-        """The questions that come after the choice; its cell is told to them."""
-        noise = (sample or self.law.sample)(self.further)
-        return Placed(self, self._target(total, rank, above), [int(value) for value in noise])
+    def fits(self, fractions: Sequence[Fraction], n: int | None) -> bool:
+        """A secret number of records is counted, since it decides ranks."""
+        return super().fits(fractions, n) and (self.moves == 2 or self.size is not None)
 
+    @classmethod
+    def gone(cls, fractions: Sequence[Fraction], power: int) -> Fraction:
+        """A record that goes moves one count of two."""
+        return Fraction(1, 2) ** power
 
-class Placed(Walk):
-    """Questions about where an interval ends, around a cell that was chosen with others."""
+    def beside(self, count: RecordedCount | None) -> Self:
+        """Ranks are fractions of what was counted."""
+        return replace(self, size=count)
 
-    chosen: int | None = None
+    def chosen(
+        self, up_to: Counts, fractions: Sequence[Fraction], number: float | None
+    ) -> list[int]:
+        """The cells of the quantiles of about so many records, in the order of `fractions`.
 
-    def _part(self, tally: Tally, rounds: int) -> int:
-        if tally.block_bits or self.chosen is None:
-            raise AssertionError("a choice is among all cells at once, and comes first")
-        return self.chosen
-
-
-def choose_together(
-    parts: Sequence[JointChoice], up_to: Counts, fractions: Sequence[Fraction], number: int
-) -> list[int]:
-    """The cells of the quantiles of about so many records, in the order of `fractions`.
-
-    Quantiles of the same rank have the same cell.
-    """
-    end = max(number, 1)
-    ranks = [max(1, math.ceil(fraction * end)) for fraction in fractions]
-    different = sorted(set(ranks))
-    rate = min(part.half_rate for part in parts)
-    found = dict(zip(different, chosen_together(up_to, different, end, rate), strict=True))
-    return [found[rank] for rank in ranks]
+        Quantiles of the same rank have the same cell.
+        """
+        if number is None:
+            raise AssertionError("a secret number of records must not decide a rank")
+        end = max(round(number), 1)
+        ranks = [max(1, math.ceil(fraction * end)) for fraction in fractions]
+        different = sorted(set(ranks))
+        cells = chosen_together(up_to, different, end, self.half_rate)
+        found = dict(zip(different, cells, strict=True))
+        return [found[rank] for rank in ranks]
 
 
 def joint_count_share(together: int) -> Fraction:

@@ -11,7 +11,8 @@ One pass over the data gives the exact counts for all rounds of all searches; gr
 one table are searched in two or three passes, each within the cells that the last one left, and
 choices, which need all cells, are made a few groups a pass.
 Instead of the halvings of all searches there may be choices by rank, each for what the halvings
-would have spent, or one joint choice a column for what those of all its searches would have.
+would have spent, or one joint choice a column, or choices one inside the other, for what those of
+all its searches would have.
 Proofs: docs/proofs/quantiles.md, docs/proofs/choices-by-rank.md.
 """
 
@@ -31,15 +32,9 @@ from muhat._plain import Key, Plain
 from muhat.data.grid_counts import Window, WindowCounts
 from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
-from muhat.mechanisms.quantiles.joint_choice import (
-    MOST_STATES,
-    JointChoice,
-    Placed,
-    choose_together,
-)
+from muhat.mechanisms.quantiles.choice import MOST_STATES, Choice, ColumnChoice, Placed
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.quantile_shares import ENDS, QuantileShares
-from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import RecordedCount, spent_beside
 from muhat.mechanisms.quantiles.sampling import clear_of_population
 from muhat.mechanisms.quantiles.search_walk import PLACING, Comparison, Tally, Walk
@@ -143,12 +138,13 @@ class QuantileRecipe(
 
         With `recorded` values may be missing: ranks are those of the recorded ones, which are
         counted. `groups` have a secret number of records each, and are counted, too. For short
-        `intervals` every search asks one question more for five halvings. A `RankChoice` is among
+        `intervals` every search asks one question more for five halvings. A `Choice` is among
         all cells at once: InvalidInput if they are too many to be counted in a few passes. A
-        `JointChoice` is of all quantiles of a column; a secret number of records is counted for it.
+        `ColumnChoice` is of all quantiles of a column; for a `JointChoice` a secret number of
+        records is counted.
         """
         sharing = QuantileShares(
-            fractions, law, protection, finder, recorded, intervals, groups is not None
+            fractions, law, protection, finder, recorded, intervals, groups is not None, n
         )
         rows, counts = sharing.among(grids)
         return cls(tuple(grids), tuple(fractions), n, law, protection, rows, counts, groups)
@@ -174,8 +170,8 @@ class QuantileRecipe(
                     raise AssertionError("a secret number of records must not decide a rank")
         if self.chooses:
             self._check_choices()
-        if self.chooses_jointly:
-            self._check_joint(public)
+        if self.chooses_together:
+            self._check_together(public)
         if any(count.law != self.law for count in self.counts or ()):
             raise AssertionError("a count has noise of another law than the searches beside it")
         if not self._spent.keeps(self.protection.promise):
@@ -184,29 +180,29 @@ class QuantileRecipe(
     @property
     def chooses(self) -> bool:
         """Whether choices are in place of searches."""
-        return isinstance(self.searches[0][0], RankChoice | JointChoice)
+        return isinstance(self.searches[0][0], Choice)
 
     @property
-    def chooses_jointly(self) -> bool:
-        """Whether all quantiles of a column are one choice."""
-        return isinstance(self.searches[0][0], JointChoice)
+    def chooses_together(self) -> bool:
+        """Whether all quantiles of a column are chosen together."""
+        return isinstance(self.searches[0][0], ColumnChoice)
 
-    def _check_joint(self, public: bool) -> None:
-        """Every column has one choice, whose number of records is public or counted."""
-        parts = [part for row in self.searches for part in row if isinstance(part, JointChoice)]
+    def _check_together(self, public: bool) -> None:
+        """Every column has one choice, of its own quantiles and records."""
+        parts = [part for row in self.searches for part in row if isinstance(part, ColumnChoice)]
         if (
             sum(part.states(self.n) for part in parts) // len(self.fractions) * (self.groups or 1)
             > MOST_STATES
         ):
-            raise InvalidInput("a joint choice would have to look at too many ranks.")
-        together, moves = len(self.fractions), 2 if public else 1
-        if any((part.together, part.moves) != (together, moves) for part in parts):
+            raise InvalidInput("the choices would have to look at too many ranks.")
+        if len(parts) != len(self.fractions) * len(self.grids):
+            raise AssertionError("a column is chosen together, or not at all")
+        moves = 2 if public else 1
+        if any(part.moves != moves or not part.fits(self.fractions, self.n) for part in parts):
             raise AssertionError("a choice was made for other quantiles or other neighbours")
-        if len(parts) != together * len(self.grids) or (not public and self.counts is None):
-            raise AssertionError("a secret number of records must not decide a rank")
         for column, row in enumerate(zip(*self.searches, strict=True)):
             count = None if self.counts is None else self.counts[column]
-            if any(isinstance(part, JointChoice) and part.size != count for part in row):
+            if any(isinstance(part, ColumnChoice) and part != part.beside(count) for part in row):
                 raise AssertionError("a choice is for another number of records")
 
     def _check_choices(self) -> None:
@@ -325,7 +321,7 @@ class QuantileRecipe(
             place: Tally.of(0, window.block_bits, tables[place].before, tables[place].counts)
             for place, window in zip(places, whole, strict=True)
         }
-        if self.chooses_jointly:
+        if self.chooses_together:
             self._choose(walks, tallies, recorded)
         for place, _, walk in walks:
             walk.follow(tallies[place], min(bits, walk.rounds_left))
@@ -342,15 +338,11 @@ class QuantileRecipe(
         """Tell every walk its cell: those of one column and group are chosen together."""
         for place, tally in tallies.items():
             parts = [row[place[1]] for row in self.searches]
-            number = recorded.get(place, self.n)
-            if number is None:
-                raise AssertionError("a secret number of records must not decide a rank")
-            cells = choose_together(
-                [part for part in parts if isinstance(part, JointChoice)],
-                tally.up_to,
-                self.fractions,
-                round(number),
+            part = min(
+                (part for part in parts if isinstance(part, ColumnChoice)),
+                key=lambda part: part.halving_moved,
             )
+            cells = part.chosen(tally.up_to, self.fractions, recorded.get(place, self.n))
             for where, row, walk in walks:
                 if where == place and isinstance(walk, Placed):
                     walk.chosen = cells[row]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
 from muhat.data.grids import UniformGrid
+from muhat.mechanisms.quantiles.choice import Choice, ColumnChoice
 from muhat.mechanisms.quantiles.joint_choice import (
     JointChoice,
     joint_count_least,
@@ -41,7 +42,7 @@ class QuantileShares:
     """Quantiles of every column, which share what it has of the promise evenly.
 
     `finder` is what finds a cell: a search or a choice. If values are `recorded`, their number is
-    counted; a joint choice counts a secret number of records, too.
+    counted; a joint choice counts a secret number of records, too. `n` is a public number.
     """
 
     fractions: Sequence[Fraction]
@@ -51,6 +52,7 @@ class QuantileShares:
     recorded: bool
     intervals: bool
     groups: bool
+    n: int | None = None
 
     @property
     def _secret(self) -> bool:
@@ -88,19 +90,24 @@ class QuantileShares:
         if room_beside(each, column.squared, groups=self.groups) < least:
             each = self._searches(grid, column.part(1 - share))
         count = count_beside(each, column.squared, groups=self.groups)
-        parts = [replace(one, size=count) if isinstance(one, JointChoice) else one for one in each]
-        return parts, count
+        return [one.beside(count) if isinstance(one, ColumnChoice) else one for one in each], count
 
     def _searches(self, grid: UniformGrid, column: Strength) -> list[NoisySearch]:
         """One for every fraction."""
         rounds = (grid.cells - 1).bit_length()
         halvings: Fraction | int = HALVINGS_A_QUESTION
         make: Callable[..., NoisySearch] = self.finder
-        if self.finder is not NoisySearch:
+        if issubclass(self.finder, Choice):
             halvings = CHOICE_A_QUESTION[self.law.kind]
-        if self._joint:
-            moves = 1 if self._secret else 2
-            make = partial(make, together=len(self.fractions), moves=moves)
+        if issubclass(self.finder, ColumnChoice):
+            column_of = self.finder.of_column(
+                self.fractions,
+                self.law.kind,
+                moves=1 if self._secret else 2,
+                counted=self._counted,
+                n=self.n,
+            )
+            make = partial(make, **column_of)
         further = math.ceil(rounds / halvings) if self.intervals else 0
         found = []
         for fraction in self.fractions:
@@ -125,9 +132,9 @@ class QuantileShares:
     def _gone(self, fraction: Fraction, rounds: int, further: int) -> Fraction:
         """What a record that goes spends, of what one that is replaced does."""
         power = int(self.law.sensitivity_norm)
-        if not self._joint:
+        if not issubclass(self.finder, ColumnChoice):
             return max(fraction, 1 - fraction) ** power
-        # A joint choice is moved by half as much; the quantiles that share it are alike.
+        # The quantiles that share a choice are alike.
         weight = max(max(each, 1 - each) for each in self.fractions) ** power
-        found = rounds * Fraction(1, 2) ** power + further * weight
+        found = rounds * self.finder.gone(self.fractions, power) + further * weight
         return found / max(rounds + further, 1)

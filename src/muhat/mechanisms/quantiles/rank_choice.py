@@ -34,24 +34,33 @@ from typing import NamedTuple
 import numpy as np
 
 from muhat._plain import Key
-from muhat.errors import InvalidInput
-from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS, NoisySearch, Sampler
-from muhat.mechanisms.quantiles.search_walk import Counts, Tally, Walk
+from muhat.mechanisms.quantiles.choice import Choice, Choosing
+from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS
+from muhat.mechanisms.quantiles.search_walk import Counts, Tally
 from muhat.noise import FRACTION_BITS
 from muhat.noise.discrete import uniform_below
 from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.exact import exponential, multiply
-from muhat.noise.kinds import NoiseKind
 
 _FIRST_PRECISION = 2 * WORD_BITS
 _HALF = Fraction(1, 2)
 
 
-@dataclass(frozen=True)
-class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
-    """A search whose halvings are one choice: for the strength μ² (zCDP, 2ρ) or ε² (pure).
+class ChosenByRank(Choosing):
+    """The cell is drawn when the counts are there."""
 
-    The law is that of the questions beside it, and says in what its privacy is counted.
+    def _part(self, tally: Tally, rounds: int) -> int:
+        """The cell, drawn from the counts of all of them."""
+        if tally.block_bits or len(tally.up_to) != self._last + 1:
+            raise AssertionError("a choice is among all cells at once")
+        if not rounds:
+            return 0
+        return chosen(tally.up_to, self._target, self._choice.least_rate, self._words)
+
+
+@dataclass(frozen=True)
+class RankChoice(Choice, keys=(*SEARCH_KEYS, Key("rate", text=True))):
+    """A search whose halvings are one choice.
 
     >>> from muhat.noise.laws import INDEPENDENT
     >>> choice = RankChoice(256, INDEPENDENT["laplace"], Fraction(1))
@@ -65,19 +74,18 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
 
     finder = "exponential mechanism"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rate < 1 and self.rounds:
-            raise InvalidInput("the promise is so strong that its noise drowns every count.")
-        moved = math.ceil(self.rate * self.record_weight * self.contributions)
-        spent = 2 * moved if self._pure else moved
-        allowed = self._question.squared * self.rounds ** (2 if self._pure else 1)
-        if spent**2 > allowed * self.law.unit**2:
-            raise AssertionError("the choice is more sensitive than the promise allows")
+    name = "exponential"
+    walk = ChosenByRank
 
     @property
-    def _pure(self) -> bool:
-        return self.law.kind is NoiseKind.PURE
+    def spent(self) -> int:
+        """A person moves exponents by ⌈2^54·η·x⌉."""
+        return self._spent_by(math.ceil(self.rate * self.record_weight * self.contributions))
+
+    @property
+    def least_rate(self) -> int:
+        """The only one."""
+        return self.rate
 
     @cached_property
     def rate(self) -> int:
@@ -86,11 +94,6 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
         if self._pure:
             return rounds * multiplier // 2
         return math.isqrt(rounds * multiplier**2)
-
-    @property
-    def asked(self) -> int:
-        """The questions with noise: those after the choice."""
-        return self.further
 
     @property
     def typical_error(self) -> float:
@@ -103,7 +106,7 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
 
     def words(self) -> str:
         """What is done, in a few words."""
-        return f"a choice and {super().words()}" if self.further else "a choice"
+        return self._described("a choice")
 
     def _ranks(self, log_confidence: float) -> int:
         """A cell with the rank exists, and is e^{ηg} times as likely as one that is too far off.
@@ -115,39 +118,6 @@ class RankChoice(NoisySearch, keys=(*SEARCH_KEYS, Key("rate", text=True))):
         odds = math.exp(log_confidence) / -math.expm1(log_confidence)
         reach = math.log((self.cells - 1) * odds) / self._per_rank * (1 + 1e-12)
         return max(0, math.ceil(reach) - (self.quantile is None))
-
-    def start(
-        self,
-        total: int,
-        rank: int | None = None,
-        *,
-        above: int | None = None,
-        sample: Sampler | None = None,
-        words: Words = system_words,
-    ) -> Choosing:
-        """As of a search; the counts come all at once. `words` replaces entropy in tests."""
-        noise = (sample or self.law.sample)(self.further)
-        target = self._target(total, rank, above)
-        return Choosing(self, target, [int(value) for value in noise], words)
-
-
-class Choosing(Walk):
-    """A choice, then questions about where an interval ends."""
-
-    def __init__(
-        self, choice: RankChoice, target: Fraction, noise: list[int], words: Words
-    ) -> None:
-        super().__init__(choice, target, noise)
-        self._rate = choice.rate
-        self._words = words
-
-    def _part(self, tally: Tally, rounds: int) -> int:
-        """The cell, drawn from the counts of all of them."""
-        if tally.block_bits or len(tally.up_to) != self._last + 1:
-            raise AssertionError("a choice is among all cells at once")
-        if not rounds:
-            return 0
-        return chosen(tally.up_to, self._target, self._rate, self._words)
 
 
 class Level(NamedTuple):
