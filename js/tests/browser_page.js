@@ -1,6 +1,6 @@
 /** What the page of `browser.js` does: all checks, and what only a browser has. */
 
-import { Account, Client, IndexedDBStore, MemoryStore } from "../src/index.js";
+import { Account, Client, IndexedDBStore, MemoryStore, Service } from "../src/index.js";
 import { fromHex, toHex } from "../src/bytes.js";
 import { checks, equal, refused } from "./checks.js";
 
@@ -14,6 +14,18 @@ function ownChecks({ descriptions, signer }) {
       account: new Account(new IndexedDBStore("test"), budget),
     });
   return [
+    [
+      "a page fetches a description, and sends its report until it is taken, which counts once",
+      async () => {
+        const service = new Service(`${location.origin}/service`);
+        const account = new Account(new MemoryStore(), budget);
+        const signedHere = await service.description();
+        const client = await Client.open(signedHere, { signer: signer.public, account });
+        equal(toHex(signedHere), toHex(signed));
+        equal(await service.send(await client.answer(41)), true);
+        equal(await service.send(await client.answer(17)), false);
+      },
+    ],
     [
       "an account in IndexedDB answers once, whichever client asks, and two at a time",
       async () => {

@@ -12,6 +12,7 @@ import { keyedWords } from "./keyed_words.js";
 const file = new URL("../../docs/wire-vectors.json", import.meta.url);
 const { descriptions, key } = JSON.parse(readFileSync(file, "utf8"));
 const KEY = { public: fromHex(key.public), expires: null };
+/** @type {any[]} */
 const HOSTILE = [
   ...[null, true, 0, -1, 1, 3, 1.5, 1e-320, 1e300, 2 ** 31, 10n ** 25n, [], {}, [1], [[1]]],
   ...["", "x", "nan", "1e999", "0x1.8p+2000", "0x1.0p-1074", "1/0", "-1/2", "9".repeat(150), "٣"],
