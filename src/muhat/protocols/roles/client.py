@@ -8,6 +8,7 @@ reveal is not in the promise. So a client has one message and no other, and the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ class Client:
 
         if self._message is None:
             account = as_account(self._account)
+            if account is None and self.protocol.survey is not None:
+                self.protocol.survey.require_open(time.time())
             self._message = (
                 make() if account is None else account.answer(self.protocol, make, self._answered)
             )
