@@ -489,3 +489,21 @@ def test_a_hundred_thousand_people_in_eight_dimensions():
     assert (np.abs(mean - people.mean(axis=0)) < room).all()
     moved = people + np.array([0.5, *[0.0] * 7])
     assert np.abs(mean - moved.mean(axis=0)).max() > 2 * room.max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [[1.0, 0.0, 0.0], [0.5, 0.5, 0.5]], ids=str)
+def test_at_a_small_epsilon_the_variance_is_the_stated_one(record):
+    """4,000 means of 100 messages, within 5.5 standard errors: a false alarm of 1e-7 a record."""
+    randomizer = CapRandomizer.of(mh.Ball(1.0, dim=3), 0.1)
+    nonces = np.random.default_rng(1).integers(0, 256, (400_000, 16), np.uint8)
+    payloads = randomizer.randomize(np.tile(record, (len(nonces), 1)), nonces)
+    means = [
+        randomizer.mean(nonces[start : start + 100], payloads[start : start + 100])
+        for start in range(0, len(nonces), 100)
+    ]
+    squares = np.square(np.array(means) - record).sum(axis=1)
+    spread = squares.std() / np.sqrt(len(squares))
+    stated = randomizer.expected_error(100) ** 2
+    assert abs(squares.mean() - stated) < 5.5 * spread
+    assert squares.mean() + 5.5 * spread < 1.2 * stated  # and not 1.44 times as much
