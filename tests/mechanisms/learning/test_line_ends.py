@@ -126,8 +126,20 @@ def test_edges_reach_as_far_as_records_may_lie_and_no_farther() -> None:
         offsets = offsets_around(radius, 2e6)
         assert (np.diff(offsets) > 0).all()
         assert offsets[0] == radius
-        assert offsets[-1] <= max(2e6, 4 * radius) * (1 + 1e-12)
+        assert offsets[-1] <= 2e6 * (1 + 1e-12)
         assert offsets[-1] * 2**0.5 > 2e6
+
+
+@pytest.mark.parametrize("radius", [2e3, 4e3, 6e3, 9e3, 1e4])
+def test_a_radius_near_the_magnitude_has_its_curve_too(radius: float) -> None:
+    rows = np.linspace(-1e4, 1e4, 400)[:, None]
+    steps = steps_for(rows)
+    line = LineEdges.around(0.0, radius, steps.sharing)
+    assert line.offsets[-1] <= steps.sharing.largest_radius
+    above = line.counts(steps)[len(line.offsets) + 1 :]
+    edges = np.array([0.0, *line.offsets, np.inf])
+    exact = np.histogram(rows, np.nextafter(edges, np.inf))[0]
+    np.testing.assert_array_equal(above, exact[: len(above)])
 
 
 def test_no_curve_has_more_noise_than_is_said() -> None:

@@ -63,9 +63,12 @@ def offsets_around(radius: float, reach: float) -> Floats:
 
     >>> offsets_around(1.0, 12.0)[[0, 4, 8]].tolist(), len(offsets_around(1.0, 12.0))
     ([1.0, 2.0, 4.0], 12)
+    >>> offsets_around(8.0, 12.0).round(1).tolist()
+    [8.0, 9.5, 11.3]
     """
     steps = 4 * round(math.log2(NEAR))
     near = radius * 2.0 ** (np.arange(steps + 1) / 4)
+    near = near[near <= max(reach, radius)]
     octaves = max(math.log2(reach / near[-1]), 0.0)
     far = near[-1] * 2.0 ** (np.arange(1, math.floor(2 * octaves) + 1) / 2)
     return np.concatenate([near, far])

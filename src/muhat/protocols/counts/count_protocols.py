@@ -17,15 +17,12 @@ from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy, as_typed, check_promise
 from muhat.privacy.worth import warn_of_large_delta
-from muhat.protocols.counts.count_estimator import checked_quantiles
+from muhat.protocols.counts.count_estimator import LOCAL_CELLS, checked_quantiles
 from muhat.protocols.counts.quantiles import LocalQuantile, ShuffleQuantile
 from muhat.protocols.counts.ranges import LocalRanges, ShuffleRanges
 from muhat.protocols.encodings.equal_cells import EqualCells
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.quantile_grids import AnyGrid, RelativeGrid
-
-LOCAL_CELLS = 1 << 10
-"""Unless a step is given, the local model's grid has no more: finer ones would cost accuracy."""
 
 
 def local_quantile(

@@ -23,6 +23,7 @@ from muhat.protocols.counts.count_estimator import QuantileEstimator
 from muhat.protocols.encodings.cut_encoding import CutEncoding, CutPlace, padded
 from muhat.protocols.encodings.range_cells import Coordinates
 from muhat.protocols.estimators.cut_counts import CutCounts
+from muhat.protocols.estimators.false_messages import UNEXPLAINED
 from muhat.protocols.estimators.quantile_result import CountedQuantiles, rank_of
 from muhat.protocols.estimators.range_choice import best_ranges
 from muhat.protocols.estimators.range_counts import range_counts
@@ -30,7 +31,15 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
-from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate, spent_before
+from muhat.protocols.roles.model import (
+    LOCAL,
+    NORMAL,
+    SHUFFLE,
+    Model,
+    approximate,
+    explained_before,
+    spent_before,
+)
 from muhat.protocols.roles.protocol import Protocol
 from muhat.release.release import Release
 
@@ -144,7 +153,8 @@ class ShuffleQuantile(QuantileEstimator):
         counts, share = CutCounts.of(asked, received.payloads), asked.share
         spent = share + spent_before(protocol)
         if spent == 1:
-            return self._result(protocol, encoding, counts)
+            honest = asked.explains(received.payloads) and explained_before(protocol)
+            return self._result(protocol, encoding, counts, () if honest else (UNEXPLAINED,))
         windows = self._windows(counts, self._before(protocol))
         cuts, is_last = self._cuts(windows, counts)
         zooms = len(protocol.learnt) + 1
@@ -154,6 +164,7 @@ class ShuffleQuantile(QuantileEstimator):
             "people": received.users,
             "description": protocol.digest,
             "windows": [list(window) for window in windows],
+            **({} if asked.explains(received.payloads) else {"unexplained": True}),
         }
         asks = self._asks(cuts, 1 - spent if enough else ZOOM_SHARE, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
@@ -246,7 +257,13 @@ class ShuffleQuantile(QuantileEstimator):
         below = np.concatenate([[0.0], counts.monotone, [float(counts.people)]])
         return places, below
 
-    def _result(self, protocol: Protocol, encoding: CutEncoding, counts: CutCounts) -> Release:
+    def _result(
+        self,
+        protocol: Protocol,
+        encoding: CutEncoding,
+        counts: CutCounts,
+        told: tuple[str, ...],
+    ) -> Release:
         cuts, people = counts.cuts.astype(np.int64), counts.people
         places, below = self._known(counts)
         ranks = [rank_of(fraction, people) for fraction in self.fractions]
@@ -257,7 +274,7 @@ class ShuffleQuantile(QuantileEstimator):
             reached=tuple(counts.below.tolist()),
             errors=tuple(counts.errors.tolist()),
             found=tuple(_reached(places, below, rank) for rank in ranks),
-            **self.account(protocol, people, encoding.kind, NORMAL),
+            **self.account(protocol, people, encoding.kind, NORMAL, *told),
         )
         return protocol.released(answer)
 

@@ -19,9 +19,10 @@ from muhat.errors import InvalidInput
 from muhat.protocols.counts.count_estimator import RangesEstimator
 from muhat.protocols.encodings.tree_encoding import TreeEncoding
 from muhat.protocols.estimators.block_tree import MOST_SIZES, BlockTree, best_sizes
+from muhat.protocols.estimators.false_messages import SURE, UNEXPLAINED
 from muhat.protocols.estimators.range_choice import best_ranges, range_difficulty
 from muhat.protocols.estimators.range_counts import range_counts
-from muhat.protocols.estimators.range_spreads import AnswerSpread, BlockSpread
+from muhat.protocols.estimators.range_spreads import AnswerSpread, BlockSpread, reach
 from muhat.protocols.estimators.ranges_result import CountedRanges
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
@@ -140,12 +141,17 @@ class ShuffleRanges(RangesEstimator):
         spread = self._spread(protocol, people)
         asked, encoding = self._asked(protocol)
         counted = [each[0] for each in encoding.counts(asked.totals(payloads))]
+        # Whatever the records are, the blocks of a size hold everybody.
+        lacking = np.abs([each.sum() - people for each in counted])
+        errors = np.sqrt([spread.variance * len(each) for each in counted])
+        whole = (lacking <= reach(spread.law, SURE, errors)).all()
+        told = () if whole and asked.explains(payloads) else (UNEXPLAINED,)
         ascending = [counted[encoding.blocks.index(size)] for size in spread.tree.sizes]
         answer = CountedRanges(
             grid=self.grid,
             counts=tuple(spread.tree.smoothed(ascending, people).tolist()),
             spread=spread,
-            **self.account(protocol, people, encoding.kind, TAILS),
+            **self.account(protocol, people, encoding.kind, TAILS, *told),
         )
         return protocol.released(answer)
 

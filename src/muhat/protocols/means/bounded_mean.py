@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -26,8 +27,13 @@ from muhat.privacy.amplification import local_epsilon
 from muhat.protocols.encodings.corners import Corners
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.encodings.record_numbers import AIMS
+from muhat.protocols.estimators.false_messages import (
+    OUTSIDE,
+    is_outside,
+    moved_mean,
+    not_caught,
+)
 from muhat.protocols.estimators.own_spread import of_records
-from muhat.protocols.means.false_messages import OUTSIDE, is_outside
 from muhat.protocols.means.mean_estimator import (
     CLIPPED,
     MeanEstimator,
@@ -142,6 +148,20 @@ class ShuffleMean(BoundedMean):
     kind: ClassVar[str] = "shuffle-mean"
     model: ClassVar[Model] = SHUFFLE
     tails: ClassVar[str] = ADDED
+
+    def false_answers(self, protocol: Protocol, people: int) -> str:
+        """Fragments beside what the local model has to offer: see `Estimator`."""
+        asked, local = self.mean_randomizer(protocol), self._local_beside
+        step = local.false_step(people)
+        if asked.false_step(people) is not None or step is None:
+            return super().false_answers(protocol, people)
+        larger, error = (each.expected_error(people, self.weights) for each in (local, asked))
+        off = f"(local_mean) errors are about {larger / error:.2g} times as large"
+        return not_caught("the mean", f"{off}, and {moved_mean(step, people, self.names)}")
+
+    @cached_property
+    def _local_beside(self) -> MeanRandomizer:
+        return best_randomizer(self.domain, self.privacy, self.p, self.weights)
 
 
 def local_protocol(task: Task, minimum: int | None = None, name: str | None = None) -> Protocol:

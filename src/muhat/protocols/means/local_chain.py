@@ -30,9 +30,9 @@ from muhat.errors import InvalidInput
 from muhat.noise.laws import LAWS
 from muhat.privacy import Privacy
 from muhat.protocols.encodings.range_cells import Distance
+from muhat.protocols.estimators.false_messages import LEARNT
 from muhat.protocols.estimators.own_spread import of_people
 from muhat.protocols.estimators.range_counts import range_counts
-from muhat.protocols.means.false_messages import LEARNT
 from muhat.protocols.means.local_chain_place import ChainStep, Place
 from muhat.protocols.means.local_chain_schedule import LocalChainSchedule
 from muhat.protocols.means.mean_estimator import (

@@ -15,7 +15,7 @@ from muhat.domains import Domain, Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
 from muhat.privacy import Privacy
-from muhat.protocols.means.false_messages import false_messages
+from muhat.protocols.estimators.false_messages import false_messages
 from muhat.protocols.randomizers.randomizer import MeanRandomizer
 from muhat.protocols.roles.protocol import Estimator, Protocol
 from muhat.release.release import Release
@@ -46,6 +46,11 @@ class MeanEstimator(Estimator):
         self._set("n", _check.count("n", self.n))
         self._set("columns", column_names(self.columns, self.domain.dim))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coordinates: their numbers, if they have no other."""
+        return self.columns or tuple(map(str, range(self.domain.dim)))
+
     def release(
         self,
         protocol: Protocol,
@@ -59,7 +64,7 @@ class MeanEstimator(Estimator):
         late = () if users == protocol.users else (turnout,)
         answer = VectorAnswer(
             statistic="mean",
-            columns=self.columns or tuple(map(str, range(self.domain.dim))),
+            columns=self.names,
             n=users,
             contributions=1,
             missing="center",
@@ -81,8 +86,7 @@ class MeanEstimator(Estimator):
 
     def false_answers(self, protocol: Protocol, people: int) -> str:
         """Of the round's randomizer: see `Estimator`."""
-        names = self.columns or tuple(map(str, range(self.domain.dim)))
-        return false_messages(protocol.randomizer, people, names)
+        return false_messages(protocol.randomizer, people, self.names)
 
     def _set(self, name: str, value: object) -> None:
         """While a frozen object is made."""

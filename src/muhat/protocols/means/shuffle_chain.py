@@ -38,8 +38,8 @@ from muhat.protocols.encodings.cut_encoding import CutEncoding, Radius
 from muhat.protocols.encodings.domain_encoding import DomainEncoding, ShellEncoding
 from muhat.protocols.encodings.encoding import Encoding
 from muhat.protocols.estimators.cut_counts import CutCounts
+from muhat.protocols.estimators.false_messages import NOT_CAUGHT, UNEXPLAINED
 from muhat.protocols.estimators.range_spreads import reach as range_reach
-from muhat.protocols.means.false_messages import NOT_CAUGHT
 from muhat.protocols.means.mean_estimator import (
     UnboundedMean,
     too_few,
@@ -68,6 +68,7 @@ from muhat.protocols.roles.model import (
     Model,
     Turnout,
     approximate,
+    explained_before,
     spent_before,
 )
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
@@ -141,9 +142,9 @@ class ShuffleChain(UnboundedMean):
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
         joint, state, schedule = _joint(protocol), self._state(protocol), self.schedule
-        parts = list(joint.split(received.payloads))
+        parts, honest = list(joint.split(received.payloads)), joint.explains(received.payloads)
         if state.stage == "mean":
-            return self._release(protocol, state, parts, received.users)
+            return self._release(protocol, state, parts, honest=honest)
         spent = spent_before(protocol) + joint.share
         following = self._following(schedule, state, parts, spent, protocol.round)
         entry = {
@@ -152,6 +153,7 @@ class ShuffleChain(UnboundedMean):
             "people": received.users,
             "description": protocol.digest,
             "next": following.to_dict(),
+            **({} if honest else {"unexplained": True}),
         }
         asks = self._asks(following, spent, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)
@@ -188,10 +190,14 @@ class ShuffleChain(UnboundedMean):
         """What everybody is asked in a round."""
         return ChainRounds(self.schedule, self.weights, honest).asked(state, spent)
 
-    def _release(self, protocol: Protocol, state: ChainState, parts: Parts, users: int) -> Release:
+    def _release(
+        self, protocol: Protocol, state: ChainState, parts: Parts, *, honest: bool
+    ) -> Release:
         """The mean, with its noise, of the last ball."""
         lengths = np.array(self.lengths)
         asked, payloads = parts[0]
+        users = len(payloads)
+        told = () if honest and explained_before(protocol) else (UNEXPLAINED,)
         value, covariance = asked.mean_of(asked.totals(payloads), users), asked.covariance(users)
         unshrunk = None
         for beyond, fragments in parts[1:-1]:
@@ -204,7 +210,7 @@ class ShuffleChain(UnboundedMean):
             protocol,
             users,
             self._assumptions(protocol),
-            (_rounds(protocol),),
+            (_rounds(protocol), *told),
             value=value,
             mechanism=self.kind,
             domain=around(np.array(state.center), state.high, lengths),

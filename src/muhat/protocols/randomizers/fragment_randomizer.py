@@ -59,6 +59,27 @@ class Mixed(Randomizer):
         """No promise at all: see `Randomizer`."""
         return False
 
+    def split(self, payloads: Bytes) -> Iterator[tuple[FragmentRandomizer, Bytes]]:
+        """Every part with its payloads."""
+        start = 0
+        for part in self.parts:
+            end = start + part.payload_bytes
+            yield part, np.ascontiguousarray(payloads[:, start:end])
+            start = end
+
+    def explains(self, payloads: Bytes) -> bool:
+        """Whether honest people may have sent these, but for a chance of `WRAP` a number.
+
+        If not, somebody has sent a false fragment; if so, nobody knows.
+        """
+        people = len(payloads)
+        for part, fragments in self.split(payloads):
+            low, high, reach = part.encoding.low, part.encoding.high, part.noise.reach(people)
+            least, most = people * low - reach, people * high + reach
+            if not all(least <= each <= most for each in part.totals(fragments)):
+                return False
+        return True
+
     def keeps_mixed(self, promise: Privacy, users: int) -> bool:
         """That of the noise, if enough people add theirs: see `Randomizer`."""
         return self.privacy == promise and all(each.noise.honest <= users for each in self.parts)
@@ -244,15 +265,6 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
     def totals(self, payloads: Bytes) -> list[int]:
         """The sums of all people's numbers, whether the payloads are mixed or not."""
         return self.sums(self._remainders(payloads), len(payloads))
-
-    def explains(self, sums: Sequence[int], people: int) -> bool:
-        """Whether honest people may have such sums, but for a chance of `WRAP`.
-
-        If not, somebody has sent a false fragment; if so, nobody knows.
-        """
-        reach = self.noise.reach(people)
-        least, most = people * self.encoding.low - reach, people * self.encoding.high + reach
-        return all(least <= each <= most for each in sums)
 
     def mean_of(self, sums: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""

@@ -6,7 +6,7 @@ one message. Parts compose as rounds do: their shares of the promise add up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -67,14 +67,6 @@ class JointRandomizer(Mixed):
         """Those that are valid in every part: see `Randomizer`."""
         found = [part.valid(payload) for part, payload in self.split(payloads)]
         return np.asarray(np.logical_and.reduce(found))
-
-    def split(self, payloads: Bytes) -> Iterator[tuple[FragmentRandomizer, Bytes]]:
-        """Every part with its payloads."""
-        start = 0
-        for part in self.parts:
-            end = start + part.payload_bytes
-            yield part, np.ascontiguousarray(payloads[:, start:end])
-            start = end
 
     def to_dict(self) -> dict[str, Any]:
         """The description: see `Randomizer`. All parts are of one kind, which is not repeated."""

@@ -114,7 +114,7 @@ class RangeRandomizer(
         square = mix.chances @ np.square(mix.characters)
         lack = np.sqrt(2 * (n - 1) * square * np.log(mix.levels / UNLUCKY))
         told = (n - 1) * mix.averages - lack
-        if not (told > 0).all():
+        if not (told > 0).all() or not response.attenuation > 0:
             return np.inf
         loudest = np.abs(response.characters[:, 1:]).max() / response.attenuation
         return float(2 * n * loudest * (mix.characters / told).sum(axis=1).max())

@@ -196,6 +196,11 @@ def approximate(promise: Privacy) -> ApproxDP:
     )
 
 
+def explained_before(protocol: Protocol) -> bool:
+    """Whether the fragments of all rounds before this one may be honest people's."""
+    return not any(entry.get("unexplained") for entry in protocol.learnt)
+
+
 def spent_before(protocol: Protocol) -> Fraction:
     """What the rounds before this one have taken of the promise, as the description says."""
     taken = [str(entry["share"]) for entry in protocol.learnt]

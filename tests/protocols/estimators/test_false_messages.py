@@ -7,7 +7,7 @@ import pytest
 
 import muhat as mh
 from muhat import protocols
-from muhat.protocols.means.false_messages import LEARNT, NOT_CAUGHT, OUTSIDE
+from muhat.protocols.estimators.false_messages import LEARNT, NOT_CAUGHT, OUTSIDE
 from muhat.protocols.roles.messages import pack
 
 PURE = mh.PureDP(epsilon=1.0)
@@ -104,14 +104,19 @@ def spoilt(protocol, messages, part):
 
 def test_a_false_fragment_is_not_caught_but_a_mean_outside_of_the_domain_is_seen():
     protocol = protocols.shuffle_mean(domain=mh.Ball(1.0, dim=2), n=100, privacy=MIXED)
-    assert NOT_CAUGHT in repr(protocol)
+    said = protocol.estimator.false_answers(protocol, 100)
+    assert said in repr(protocol)
+    assert "its sender is not caught; in the local model (local_mean) errors are about" in said
+    alone = protocols.local_mean(domain=mh.Ball(1.0, dim=2), n=100, privacy=MIXED).randomizer
+    larger = alone.expected_error(100) / protocol.randomizer.expected_error(100)
+    assert f"{larger:.2g} times as large, and one false message of 100 moves the mean" in said
     messages = protocol.crowd().randomize_many(np.full((100, 2), 0.3))
     seen, values = [], []
     for part in (0, 1 / 16, 7 / 16, 9 / 16):
         server = protocol.server()
         assert server.take(spoilt(protocol, messages, part)).accepted == 100
         release = server.finish()
-        assert NOT_CAUGHT in release.assumptions
+        assert said in release.assumptions
         seen.append(OUTSIDE in release.assumptions)
         values.append(release.value[0])
     assert np.ptp(values) > 2  # one person among a hundred
