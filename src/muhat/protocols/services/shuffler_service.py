@@ -56,11 +56,6 @@ class ShufflerService(Service):
             return CLOSED
         number, shuffler = self.kept.number, self.round.shuffler()
         shuffler.resume(self.store.reports(number))
-        if copies := shuffler.copies():
-            with self.store.transaction():
-                self.store.leave_out(copies)
-            self._reload()
-            return self._close(least)
         if self.users < least:
             return Reply(409, f"{self.users} of at least {least} users have answered")
         parts = list(parts_of(shuffler.mixed()))
