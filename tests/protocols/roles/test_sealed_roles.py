@@ -206,6 +206,16 @@ def test_a_single_message_that_was_changed_is_left_out(reports):
     assert server.finish().n == N - 1
 
 
+def test_a_spoilt_copy_does_not_push_the_honest_report_aside(reports):
+    round_, sent = sealed("single"), reports["single"][1:]
+    # The least number there is: of two that are the same it would be the one that stays.
+    spoilt = sent[0][:12] + bytes(16) + sent[0][28:-1] + bytes([sent[0][-1] ^ 1])
+    shuffler, server = round_.shuffler(), round_.server(KEY)
+    shuffler.take([spoilt, *sent])
+    server.take(shuffler.mixed())
+    assert server.finish().n == N - 1
+
+
 def test_below_the_minimum_nothing_is_mixed_or_opened(reports):
     for kind in ("fragments", "single"):
         shuffler, server = sealed(kind).shuffler(), sealed(kind).server(KEY)

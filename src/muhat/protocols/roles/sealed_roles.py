@@ -20,7 +20,7 @@ from muhat.protocols.randomizers.randomizer import Received, random_order
 from muhat.protocols.roles.collector import Collector, Intake
 from muhat.protocols.roles.messages import HEADER_BYTES
 from muhat.protocols.roles.sealed_reports import Reports
-from muhat.protocols.roles.sealing_keys import ENCAPSULATED_BYTES, ServerKey
+from muhat.protocols.roles.sealing_keys import ServerKey
 from muhat.protocols.roles.server import Server
 from muhat.protocols.roles.shuffler import Shuffler
 
@@ -56,14 +56,15 @@ class _OfReports(Collector):
     def _without_copies(self, held: Received) -> Received:
         """The reports of which no piece is in another one before it.
 
-        Sealing draws a new key for every piece: what begins alike is a copy.
+        Sealing draws a new key for every piece: what is the same is a copy. What begins alike and
+        goes on otherwise does not open; taken for a copy, it could push an honest report aside.
         """
-        begins = self.reports.pieces(held.payloads)[:, :, :ENCAPSULATED_BYTES]
-        keys = np.ascontiguousarray(begins).reshape(-1, ENCAPSULATED_BYTES)
-        _, first = np.unique(keys.view(f"S{ENCAPSULATED_BYTES}"), return_index=True)
-        new = np.zeros(len(keys), bool)
+        pieces = self.reports.pieces(held.payloads)
+        flat = np.ascontiguousarray(pieces).reshape(-1, self.reports.piece_bytes)
+        _, first = np.unique(flat.view(f"S{self.reports.piece_bytes}"), return_index=True)
+        new = np.zeros(len(flat), bool)
         new[first] = True
-        rows = new.reshape(begins.shape[:2]).all(axis=1)
+        rows = new.reshape(pieces.shape[:2]).all(axis=1)
         return Received(held.nonces[rows], held.payloads[rows])
 
 
