@@ -364,7 +364,7 @@ def test_what_was_taken_before_is_resumed_though_the_key_has_ended(reports):
     assert len(shuffler.mixed()) == N
 
 
-def test_pieces_are_marked_by_keys_of_their_own(reports):
+def test_pieces_are_marked_each_by_itself(reports):
     for kind in KINDS:
         round_, (one, two, *_) = sealed(kind), reports[kind]
         marks = round_.shuffler().marks(one)

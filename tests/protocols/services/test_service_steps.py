@@ -313,23 +313,26 @@ def test_a_key_that_ends_refuses_new_reports_and_mixes_those_there_are(tmp_path,
 
 @pytest.mark.parametrize("kind", ["local", "single", "fragments"])
 def test_of_copies_of_a_piece_the_first_counts(kind, tmp_path):
-    """Under a lower number and changed, so that it would not open, it takes nobody's place."""
+    """A copy is refused; one that was changed is no copy, and takes nobody's place."""
     collection = Collection.of(tmp_path, described(kind))
     config = collection.shuffler or collection.server
     made = ShufflerService if collection.shuffler else ServerService
     service = made(config.checked("shuffler" if collection.shuffler else "server"))
     reports = reports_of(collection.round, 2)
-    lower = collection.round.reports.label + bytes(16)
-    changed = reports[0][:-1] + bytes([reports[0][-1] ^ 1])
+    label = collection.round.reports.label
+    spoilt = reports[0][HEADER_BYTES:-1] + bytes([reports[0][-1] ^ 1])
+    if kind != "fragments":  # what does not open is left out: before its original, or after it
+        assert taken(service, [label + bytes(16) + spoilt]) == [TAKEN]
     assert taken(service, reports) == [TAKEN, TAKEN]
-    (copy,) = taken(service, [lower + changed[HEADER_BYTES:]])
+    (copy,) = taken(service, [label + b"x" * 16 + reports[0][HEADER_BYTES:]])
     assert (copy.status, copy.words) == (409, "replayed")
     fresh = bytearray(reports_of(collection.round, 1)[0])
     size = collection.round.reports.piece_bytes
     if kind == "fragments":  # one piece twice in one report
         fresh[HEADER_BYTES + size : HEADER_BYTES + 2 * size] = fresh[HEADER_BYTES:][:size]
         assert taken(service, [bytes(fresh)]) == [copy]
-    assert service.users == 2
+    assert service.users == (2 if kind == "fragments" else 3)
+    assert set(reports) <= set(service.store.reports(1))
     service.store.close()
 
 

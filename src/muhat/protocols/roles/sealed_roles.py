@@ -8,6 +8,7 @@ them could still do.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 import numpy as np
@@ -45,10 +46,10 @@ class _OfReports(Collector):
         return self.reports.digest
 
     def marks(self, message: bytes) -> list[bytes]:
-        """The keys that its pieces are sealed with, each drawn for one piece: see `Collector`."""
-        size, start = self.reports.piece_bytes, HEADER_BYTES
-        places = range(start, start + self._payload_bytes, size)
-        return [message[at : at + ENCAPSULATED_BYTES] for at in places]
+        """Digests of its pieces: see `Collector`, and `_without_copies`."""
+        size = self.reports.piece_bytes
+        places = range(HEADER_BYTES, HEADER_BYTES + self._payload_bytes, size)
+        return [hashlib.sha256(message[at : at + size]).digest() for at in places]
 
     def _possible(self, payloads: Bytes) -> NDArray[np.bool_]:
         return np.ones(len(payloads), bool)
