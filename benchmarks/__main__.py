@@ -13,6 +13,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import (  # noqa: E402  (after the threads)
     data,
+    devices,
     ellipsoids,
     noise,
     planning,
@@ -34,6 +35,7 @@ def main() -> None:
     queries.main()
     unbounded.main()
     protocols.main()
+    devices.main()
     scale.main()
     sets.main(rows=10**6)
     pushdown.main(rows=10**6)

@@ -28,7 +28,8 @@ def first(tmp_path):
 
 
 def test_a_description_that_cannot_be_read_is_named(tmp_path, first, table):
-    for wrong, said in ((table, "not the JSON"), (tmp_path / "none.json", "cannot be read")):
+    mistakes = ((table, "not deterministic CBOR"), (tmp_path / "none.json", "cannot be read"))
+    for wrong, said in mistakes:
         for arguments in (("show", wrong), ("client", first, "--record", 3, "--answered", wrong)):
             done = run(*arguments, code=2)
             assert done.stderr.startswith(f"Error: {wrong}")

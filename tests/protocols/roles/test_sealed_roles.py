@@ -14,7 +14,6 @@ import pytest
 import muhat as mh
 from muhat import _cbor, protocols
 from muhat.protocols import DeviceAccount, SealedProtocol, ServerKey, Signer
-from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 
 PROMISE = mh.ApproxDP(epsilon=1.0, delta=1e-6)
 N = 20
@@ -365,11 +364,10 @@ def test_what_was_taken_before_is_resumed_though_the_key_has_ended(reports):
     assert len(shuffler.mixed()) == N
 
 
-def test_copies_are_named_before_they_are_left_out(reports):
-    shuffler, (one, two, *_) = sealed("single").shuffler(), reports["single"]
-    copy = one[:HEADER_BYTES] + two[HEADER_BYTES:]
-    three = copy[: HEADER_BYTES - 1] + bytes([copy[HEADER_BYTES - 1] ^ 1]) + copy[HEADER_BYTES:]
-    shuffler.take([one, two, three])
-    (named,) = shuffler.copies()
-    assert named in (two[LABEL_BYTES:HEADER_BYTES], three[LABEL_BYTES:HEADER_BYTES])
-    assert plain("single").shuffler().copies() == []
+def test_pieces_are_marked_each_by_itself(reports):
+    for kind in KINDS:
+        round_, (one, two, *_) = sealed(kind), reports[kind]
+        marks = round_.shuffler().marks(one)
+        assert len(marks) == len(round_.reports.groups) == len(set(marks))
+        assert not set(marks) & set(round_.server(KEY).marks(two))
+        assert plain(kind).server().marks(one) == []

@@ -25,7 +25,7 @@ import muhat as mh
 from muhat import protocols
 from muhat.errors import InvalidInput
 from muhat.protocols import SealedProtocol, ServerKey
-from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES, pack
+from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 from muhat.protocols.services import service as service_module
 from muhat.protocols.services import shuffler_service
 from muhat.protocols.services.sending import Response
@@ -311,24 +311,29 @@ def test_a_key_that_ends_refuses_new_reports_and_mixes_those_there_are(tmp_path,
     asyncio.run(scenario())
 
 
-def test_copies_of_pieces_leave_before_the_round_is_mixed(tmp_path):
-    """A report with another's piece is taken, and does not count: collecting goes on."""
-    collection = Collection.of(tmp_path, described("single"))
-    reports = reports_of(collection.round, N)
-    number = np.frombuffer(bytes(16), np.uint8)[None, :]
-    body = np.frombuffer(reports[0][HEADER_BYTES:], np.uint8)[None, :]
-    (copy,) = pack(collection.round.reports.label, number, body)
-
-    async def scenario():
-        pair = Pair(collection)
-        assert set(taken(pair.shuffler, [copy, *reports[: N - 1]])) == {TAKEN}
-        assert not await pair.shuffler._step()
-        assert pair.shuffler.users == N - 1
-        await pair.run(reports)
-        assert released(pair).n == N
-        pair.kill()
-
-    asyncio.run(scenario())
+@pytest.mark.parametrize("kind", ["local", "single", "fragments"])
+def test_of_copies_of_a_piece_the_first_counts(kind, tmp_path):
+    """A copy is refused; one that was changed is no copy, and takes nobody's place."""
+    collection = Collection.of(tmp_path, described(kind))
+    config = collection.shuffler or collection.server
+    made = ShufflerService if collection.shuffler else ServerService
+    service = made(config.checked("shuffler" if collection.shuffler else "server"))
+    reports = reports_of(collection.round, 2)
+    label = collection.round.reports.label
+    spoilt = reports[0][HEADER_BYTES:-1] + bytes([reports[0][-1] ^ 1])
+    if kind != "fragments":  # what does not open is left out: before its original, or after it
+        assert taken(service, [label + bytes(16) + spoilt]) == [TAKEN]
+    assert taken(service, reports) == [TAKEN, TAKEN]
+    (copy,) = taken(service, [label + b"x" * 16 + reports[0][HEADER_BYTES:]])
+    assert (copy.status, copy.words) == (409, "replayed")
+    fresh = bytearray(reports_of(collection.round, 1)[0])
+    size = collection.round.reports.piece_bytes
+    if kind == "fragments":  # one piece twice in one report
+        fresh[HEADER_BYTES + size : HEADER_BYTES + 2 * size] = fresh[HEADER_BYTES:][:size]
+        assert taken(service, [bytes(fresh)]) == [copy]
+    assert service.users == (2 if kind == "fragments" else 3)
+    assert set(reports) <= set(service.store.reports(1))
+    service.store.close()
 
 
 def test_a_report_is_answered_when_it_is_written_and_put_off_when_it_cannot_be(

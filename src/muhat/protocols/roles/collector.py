@@ -110,6 +110,10 @@ class Collector:
                 return Rejection.PAYLOAD
         return next((reason for reason, count in rejected.items() if count), None)
 
+    def marks(self, message: bytes) -> list[bytes]:
+        """What no two messages of this round have in common unless one is a copy, beside nonces."""
+        return []
+
     def merge(self, other: Self) -> None:
         """Take what another one of the same round has taken."""
         if type(other) is not type(self):

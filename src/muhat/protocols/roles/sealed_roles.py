@@ -8,6 +8,7 @@ them could still do.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 import numpy as np
@@ -18,6 +19,7 @@ from muhat.errors import InvalidInput
 from muhat.protocols.encodings.encoding import fresh_nonces
 from muhat.protocols.randomizers.randomizer import Received, random_order
 from muhat.protocols.roles.collector import Collector, Intake
+from muhat.protocols.roles.messages import HEADER_BYTES
 from muhat.protocols.roles.sealed_reports import Reports
 from muhat.protocols.roles.sealing_keys import ServerKey
 from muhat.protocols.roles.server import Server
@@ -42,6 +44,12 @@ class _OfReports(Collector):
     @property
     def _digest(self) -> bytes:
         return self.reports.digest
+
+    def marks(self, message: bytes) -> list[bytes]:
+        """Digests of its pieces: see `Collector`, and `_without_copies`."""
+        size = self.reports.piece_bytes
+        places = range(HEADER_BYTES, HEADER_BYTES + self._payload_bytes, size)
+        return [hashlib.sha256(message[at : at + size]).digest() for at in places]
 
     def _possible(self, payloads: Bytes) -> NDArray[np.bool_]:
         return np.ones(len(payloads), bool)
@@ -73,11 +81,6 @@ class SealedShuffler(_OfReports, Shuffler):
 
     def _to_mix(self) -> Received:
         return self._without_copies(self.received())
-
-    def copies(self) -> list[bytes]:
-        """The reports of which a piece is in another one: see `Shuffler`."""
-        counted = {nonce.tobytes() for nonce in self._to_mix().nonces}
-        return sorted(self._seen - counted)
 
     def _mix(self, held: Received) -> tuple[Bytes, Bytes]:
         """Each group of pieces in an order of its own."""

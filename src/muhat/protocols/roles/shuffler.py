@@ -41,10 +41,6 @@ class Shuffler(Collector):
         self._payloads.clear()
         return pack(self._label, *self._mix(held))
 
-    def copies(self) -> list[bytes]:
-        """The nonces of messages that were taken and will not be mixed: copies of others."""
-        return []
-
     def _to_mix(self) -> Received:
         """The messages that count."""
         return self.received()

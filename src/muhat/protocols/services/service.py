@@ -209,7 +209,11 @@ class Service(ABC):
             return late
         if self.users == self.protocol_users:
             return refused(Rejection.FULL)
-        self.store.add(self.kept.number, report)
+        marks = self._judge.marks(report)
+        if not self.store.are_new(marks):
+            # Of copies the first counts: a changed one must not take the place of what it copies.
+            return refused(Rejection.REPLAYED)
+        self.store.add(self.kept.number, report, marks)
         self.users += 1
         return TAKEN
 

@@ -3,7 +3,8 @@
 Mixing is one transaction: the mixed batch is written, cut into parts and named, and the reports
 that it was made of are erased. Nothing of a mix that was not written has left the process, so that
 a shuffler that is killed before may mix again, and one that is killed after hands on what was
-written. There is never a second order of the same reports that anybody has seen.
+written. There is never a second order of the same reports that anybody has seen
+(docs/proofs/services.md).
 
 Parts are sent until the server has them, and again if it has lost them; then the server is told how
 many reports there are, and answers with the next round, or that there is none.
@@ -55,11 +56,6 @@ class ShufflerService(Service):
             return CLOSED
         number, shuffler = self.kept.number, self.round.shuffler()
         shuffler.resume(self.store.reports(number))
-        if copies := shuffler.copies():
-            with self.store.transaction():
-                self.store.leave_out(copies)
-            self._reload()
-            return self._close(least)
         if self.users < least:
             return Reply(409, f"{self.users} of at least {least} users have answered")
         parts = list(parts_of(shuffler.mixed()))

@@ -3,6 +3,7 @@
     rounds      each with its description as everybody gets it, its phase, and what came of it
     reports     what devices or the shuffler sent, by number; a report is erased when it is mixed,
                 its digest stays, so that whoever sends it again is told that it counted
+    marks       of the open round's pieces: a copy of one is refused, so that the first counts
     parts       of a mixed batch, as they are handed on, again and again until they have arrived
 
 A transaction is durable when it ends (a write-ahead log, synced at every commit), and one process
@@ -17,7 +18,7 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from muhat.protocols.roles.messages import HEADER_BYTES, LABEL_BYTES
 APPLICATION_ID = int.from_bytes(b"muhs", "big")
 SCHEMA = 1
 TABLES = (
+    "CREATE TABLE marks (mark BLOB PRIMARY KEY) WITHOUT ROWID",
     "CREATE TABLE parts (round INTEGER NOT NULL, part INTEGER NOT NULL, body BLOB NOT NULL, "
     "sent INTEGER NOT NULL, PRIMARY KEY (round, part)) WITHOUT ROWID",
     "CREATE TABLE reports (number BLOB PRIMARY KEY, round INTEGER NOT NULL, digest BLOB NOT NULL, "
@@ -143,17 +145,16 @@ class Store:
         rows = self._read("SELECT digest FROM reports WHERE number = ?", number_of(report))
         return False if not rows else (True if rows[0][0] == digest_of(report) else None)
 
-    def add(self, round_number: int, report: bytes) -> None:
-        """Keep a new report."""
+    def are_new(self, marks: Sequence[bytes]) -> bool:
+        """Whether no piece is there twice, or in another report."""
+        found = (self._read("SELECT 1 FROM marks WHERE mark = ?", mark) for mark in marks)
+        return len(set(marks)) == len(marks) and not any(found)
+
+    def add(self, round_number: int, report: bytes, marks: Sequence[bytes] = ()) -> None:
+        """Keep a new report, and the marks of its pieces."""
         row = (number_of(report), round_number, digest_of(report), report)
         self._connection.execute("INSERT INTO reports VALUES (?, ?, ?, ?)", row)
-
-    def leave_out(self, numbers: Iterable[bytes]) -> None:
-        """Reports that do not count, though they were taken: of round 0."""
-        self._connection.executemany(
-            "UPDATE reports SET round = 0, report = NULL WHERE number = ?",
-            [(number,) for number in numbers],
-        )
+        self._connection.executemany("INSERT INTO marks VALUES (?)", [(mark,) for mark in marks])
 
     def mark(
         self,
@@ -164,6 +165,8 @@ class Store:
         result: bytes | None = None,
     ) -> None:
         """Move a round on; what is not given stays as it is."""
+        if phase != COLLECTING:
+            self._connection.execute("DELETE FROM marks")
         self._connection.execute(
             "UPDATE rounds SET phase = ?, batch = coalesce(?, batch), "
             "result = coalesce(?, result) WHERE number = ?",
