@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -221,6 +222,7 @@ def points(privacy: Privacy) -> list[tuple[float, float]]:
     return [point for point in found if math.isfinite(point[0])]
 
 
+@lru_cache(maxsize=256)
 def pair(privacy: Privacy) -> float:
     """ln of 4/(1/κ² − 1): neighbouring outputs have (Var + Var')/2 ≥ Δ² divided by this."""
     if privacy.implied_epsilon is not None:
