@@ -70,12 +70,13 @@ print((peak() - before) / 1024)
 """
 
 Seconds = dict[str, float]
+Turns = dict[str, list[float]]
 
 
 def main(rows: int = ROWS, large: bool = False, written: bool = False) -> None:
     """Print both tables, and write them if asked to."""
-    growing = (*GROWING, LARGE) if large else GROWING
-    found: dict[str, Seconds] = {}
+    growing, load = (*GROWING, LARGE) if large else GROWING, os.getloadavg()[0]
+    found: dict[str, Turns] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parquet, text = folder / "rows.parquet", folder / "rows.csv"
@@ -98,12 +99,12 @@ def main(rows: int = ROWS, large: bool = False, written: bool = False) -> None:
     if missing:
         print(missing)
     if written and not missing:
-        _write(rows, asked, grown, found)
+        _write(rows, load, asked, grown, found)
 
 
-def measured(works: dict[str, Work]) -> Seconds:
-    """The median CPU seconds of each, in turns; a first turn imports and opens."""
-    taken: dict[str, list[float]] = {name: [] for name in works}
+def measured(works: dict[str, Work]) -> Turns:
+    """The CPU seconds of each in every turn, after a first one that imports and opens."""
+    taken: Turns = {name: [] for name in works}
     with paced(threads=1, show_progress=False):
         for turn in range(REPEATS + 1):
             for name, work in works.items():
@@ -111,12 +112,17 @@ def measured(works: dict[str, Work]) -> Seconds:
                 work()
                 if turn:
                     taken[name].append(time.process_time() - start)
+    return taken
+
+
+def _medians(taken: Turns) -> Seconds:
     return {name: statistics.median(times) for name, times in taken.items()}
 
 
-def _lines(asked: dict[str, dict[str, Work]], found: dict[str, Seconds]) -> Iterator[str]:
+def _lines(asked: dict[str, dict[str, Work]], found: dict[str, Turns]) -> Iterator[str]:
     for question, works in asked.items():
-        seconds = found[question] = measured(works)
+        found[question] = measured(works)
+        seconds = _medians(found[question])
         cells = [f"{question:<36}{1e3 * seconds['muhat']:>9.1f}"]
         cells.append(_cell(seconds, "in SQL", 9, seconds.get("in SQL"), seconds.get("DuckDB")))
         cells += [_cell(seconds, peer, 10, seconds["muhat"], seconds.get(peer)) for peer in PEERS]
@@ -137,7 +143,7 @@ def _growth(folder: Path, growing: tuple[int, ...]) -> Iterator[str]:
     for rows in growing:
         path = folder / f"{rows}.parquet"
         write_rows(path, rows, [*BOTH])
-        seconds = measured({"muhat": _release(path)})["muhat"]
+        seconds = statistics.median(measured({"muhat": _release(path)})["muhat"])
         points.append((float(rows), seconds))
         script = CHILD.format(both=BOTH, small=str(small), path=str(path))
         done = subprocess.run(
@@ -157,7 +163,9 @@ def _missing() -> str:
     return f"Not installed, so left out, and nothing is written: {', '.join(names)}." * bool(names)
 
 
-def _write(rows: int, asked: list[str], grown: list[str], found: dict[str, Seconds]) -> None:
+def _write(
+    rows: int, load: float, asked: list[str], grown: list[str], found: dict[str, Turns]
+) -> None:
     libraries = [f"{name} {installed(name.lower()).__version__}" for name in PEERS]
     PAGE.write_text(
         "# One answer beside the query without privacy\n\n"
@@ -167,7 +175,8 @@ def _write(rows: int, asked: list[str], grown: list[str], found: dict[str, Secon
         "intervals; the others give the exact number. CPU milliseconds, the median of "
         f"{REPEATS} in turns. Behind a peer's time: how many times as much the embedded engine "
         "takes. “In SQL” is DuckDB at muhat's sums, as a multiple of DuckDB's own. The machine "
-        "was shared: the ratios are what counts.\n\n"
+        f"was shared, {load:.0f} processes waiting for {os.cpu_count()} cores: the ratios are what "
+        "counts, and they differ from run to run.\n\n"
         f"{fenced(asked)}\n{_verdicts(found)}\n{quoted(found)}\n"
         "## As rows grow\n\nOne release of the mean of two columns; the peak of memory is above "
         f"that of a process that has released one of {GROWING[0]:,} rows.\n\n{fenced(grown)}"
@@ -176,19 +185,25 @@ def _write(rows: int, asked: list[str], grown: list[str], found: dict[str, Secon
     readme.write_text(with_table(readme.read_text(), "benchmarks.engines", quoted(found)))
 
 
-def _verdicts(found: dict[str, Seconds]) -> str:
+def _verdicts(found: dict[str, Turns]) -> str:
     lines = []
     for question, most in GOALS.items():
-        ratio = found[question]["muhat"] / found[question]["DuckDB"]
+        ours, theirs = found[question]["muhat"], found[question]["DuckDB"]
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        turns = sorted(one / other for one, other in zip(ours, theirs, strict=True))
         met = "yes" if ratio <= most else "no"
-        lines.append(f"- {question}: {ratio:.2f} times DuckDB's; at most {most}: {met}\n")
+        lines.append(
+            f"- {question}: {ratio:.2f} times DuckDB's, {turns[0]:.2f} to {turns[-1]:.2f} in "
+            f"single turns; at most {most}: {met}\n"
+        )
     return "".join(lines)
 
 
-def quoted(found: dict[str, Seconds]) -> str:
+def quoted(found: dict[str, Turns]) -> str:
     """The table of the README: a release's CPU time as a multiple of every library's."""
     table = [["CPU time of a release ÷", *PEERS, "in SQL ÷ DuckDB"]]
-    for question, seconds in found.items():
+    for question, taken in found.items():
+        seconds = _medians(taken)
         ratios = [f"{seconds['muhat'] / seconds[peer]:.1f}" for peer in PEERS]
         pushed = f"{seconds['in SQL'] / seconds['DuckDB']:.1f}" if "in SQL" in seconds else "–"
         table.append([question, *ratios, pushed])

@@ -53,8 +53,9 @@ def write_text(parquet: Path, text: Path) -> None:
 
 def questions(parquet: Path, text: Path) -> dict[str, dict[str, Work]]:
     """What is asked, and the work of each library that is installed and has an answer."""
-    columns, by_group = [*BOTH], {"by": "group", "groups": GROUPS, "privacy": PROMISE}
-    median = {"columns": ["height"], "lower": 0, "upper": 100, "privacy": PROMISE}
+    columns = [*BOTH]
+    by_group: dict[str, Any] = {"by": "group", "groups": GROUPS, "privacy": PROMISE}
+    median: dict[str, Any] = {"columns": ["height"], "lower": 0, "upper": 100, "privacy": PROMISE}
     counted = mh.plan([mh.Count(by="count")], schema=SCHEMA, privacy=PROMISE)
     known: dict[str, Any] = {"domain": BOTH, "privacy": PROMISE}
     unknown: dict[str, Any] = {
