@@ -1,6 +1,6 @@
-"""Run every benchmark, with one BLAS thread.
+"""Run every benchmark, with one thread of BLAS and of polars.
 
-Peers (OpenDP, diffprivlib, DuckDB) are measured beside muhat where they are installed:
+Peers (OpenDP, diffprivlib, DuckDB, polars) are measured beside muhat where they are installed:
 `pip install '.[bench]'`.
 """
 
@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import os
 
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+for variable in (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+):
     os.environ[variable] = "1"
 
 from benchmarks import (  # noqa: E402  (after the threads)
     data,
     devices,
     ellipsoids,
+    engines,
     noise,
     planning,
     protocols,
@@ -39,6 +45,7 @@ def main() -> None:
     scale.main()
     sets.main(rows=10**6)
     pushdown.main(rows=10**6)
+    engines.main()
     timing.main()
 
 

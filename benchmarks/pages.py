@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -28,3 +29,20 @@ def shown(title: str, header: str, lines: Iterable[str]) -> list[str]:
         print(line, flush=True)
         kept.append(line)
     return kept
+
+
+def markdown(table: Sequence[Sequence[str]]) -> str:
+    """A table, its first row the header."""
+    header, *rows = ["| " + " | ".join(row) + " |" for row in table]
+    return "\n".join([header, "|---" * len(table[0]) + "|", *rows]) + "\n"
+
+
+def kept_place(module: str) -> re.Pattern[str]:
+    """The place of a page for the table that a benchmark writes; its group is the table."""
+    opened = re.escape(f"<!-- written by python -m {module} --write -->\n")
+    return re.compile(f"(?<={opened})\n(.*?)\n(?=<!-- end -->\n)", flags=re.S)
+
+
+def with_table(page: str, module: str, table: str) -> str:
+    """The page with the table in the place that is kept for it."""
+    return kept_place(module).sub(lambda _: f"\n{table}\n", page, count=1)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.pages import fenced, versions
+from benchmarks.pages import fenced, markdown, versions, with_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "scale.md"
 PAGE = ROOT / "docs" / "scale.md"
-OPENED, CLOSED = "<!-- written by python -m benchmarks.scale --write -->\n", "<!-- end -->\n"
 
 ABOUT = """\
 A pass opens the table, folds every record and returns exact sums; the domain is a ball to which
@@ -45,16 +43,4 @@ def write_pages(
         markdown(table),
     ]
     RESULTS.write_text("\n".join(page))
-    PAGE.write_text(with_table(PAGE.read_text(), markdown(table)))
-
-
-def markdown(table: Sequence[Sequence[str]]) -> str:
-    """A table, its first row the header."""
-    header, *rows = ["| " + " | ".join(row) + " |" for row in table]
-    return "\n".join([header, "|---" * len(table[0]) + "|", *rows]) + "\n"
-
-
-def with_table(page: str, table: str) -> str:
-    """The page with the table in the place that is kept for it."""
-    place = re.compile(f"{re.escape(OPENED)}.*?{re.escape(CLOSED)}", flags=re.S)
-    return place.sub(lambda _: f"{OPENED}\n{table}\n{CLOSED}", page, count=1)
+    PAGE.write_text(with_table(PAGE.read_text(), "benchmarks.scale", markdown(table)))

@@ -145,6 +145,16 @@ def test_importing_muhat_loads_nothing_heavy():
         assert f"'{module}'" not in loaded
 
 
+def test_a_first_mean_is_planned_and_described_without_scipy():
+    script = (
+        "import sys, muhat as mh; "
+        "plan = mh.plan_mean(domain={'x': (0, 1)}, n=9, privacy=mh.ZCDP(rho=0.5)); "
+        "print(plan.describe()); "
+        "assert 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+
+
 def test_importing_muhat_costs_at_most_twice_numpy():
     """CPU of whole interpreters, median of 7 interleaved runs, minus the bare interpreter."""
 

@@ -156,6 +156,7 @@ def cells_of_numbers() -> list[Categories]:
         categories_of({"x": given}, missing=missing)[0]
         for given in (
             *([0, 1, 90, 0.5, 2**53 + 1], 91, {"bins": [0, 16, 90]}, list(range(-2, 40))),
+            list(range(-2, 80, 3)),
             {"bins": [float("-inf"), -1, 1 / 3, 2, 2**53 + 1, float("inf")]},
             {"bins": [0, 0.125, 0.25, 0.5, 1, 1.5, 2, 3, 5, 8, 13, 21, 34, 55, 89.999]},
         )

@@ -30,6 +30,7 @@ from muhat.data.cell_kernel import CellTables, counted_together
 from muhat.data.coding import Coder
 from muhat.data.histogram import open_cells, require_every_record
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
+from muhat.records.columns import Integers
 
 CANARY = "canary-93120077"
 NAMES = ["sex", "code", "score", "flag"]
@@ -527,6 +528,21 @@ def test_categories_of_a_source_are_those_it_was_opened_with() -> None:
     source = open_cells({"a": ["f"], "b": [0]}, None, categories)
     assert source.categories == categories
     assert all(isinstance(each, Categories) for each in source.categories)
+
+
+@pytest.mark.parametrize("labels", [range(5), [3, 1, 7], [-2, 0, 5], [10**9, 1], [0.5, 2], [2**60]])
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_numbers_looked_up_in_a_table_have_the_cells_of_the_same_numbers(labels, kind):
+    (categories,) = categories_of({"x": labels})
+    ends = np.iinfo(kind)
+    values = [0, 1, 2, 3, 5, 7, 10**9, 2**53, 2**53 + 1, 2**60, ends.max, ends.max - 1, ends.min]
+    values += [-1, -2, -3] if kind is np.int64 else [2**64 - 2, 2**64 - 1, 2**63]
+    column = Integers(np.array(values, kind))
+    some = Integers(column.values, np.arange(len(values)) % 3 > 0)
+    table, plain = Coder(categories), Coder(categories)
+    plain._lookup = None
+    for each in (column, some, Integers(column.values[:0])):
+        assert table.of_numbers(each).values.tolist() == plain.of_numbers(each).values.tolist()
 
 
 def test_a_dictionary_is_looked_up_again_when_it_changes():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from test_csv_quotes import blanked, reference
 
 from muhat.data import text_file
+from muhat.data.csv_quotes import layout
 from muhat.data.text_file import pieces
 
 TEXTS = st.text(alphabet='"",\n\n\r;a', max_size=60).map(str.encode)
@@ -27,6 +30,46 @@ def test_every_record_is_read_once_however_the_file_is_cut(text: bytes, block: i
     )
     assert sum(piece.count for piece in found) == len(expected)
     assert not text or found[-1].end == len(text)
+
+
+class Lines(text_file.TextFile):
+    """A CSV file that is only looked at."""
+
+    def parser(self, positions, coders):
+        raise NotImplementedError
+
+    def looked(self):
+        """What a parser would get, and how many records."""
+        found = [piece for unit in range(len(self._stops)) for piece in self.unit(unit)]
+        return [(piece.end, piece.cleaned(), piece.count) for piece in found]
+
+
+@given(TEXTS, st.integers(1, 30), st.integers(1, 40))
+@settings(max_examples=100, deadline=None, derandomize=True)
+def test_a_file_is_read_as_it_was_when_it_was_counted(text: bytes, block: int, unit: int) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.NamedTemporaryFile() as kept:
+        patch.setattr(text_file, "BLOCK_BYTES", block)
+        patch.setattr(text_file, "PARTITION_BYTES", unit)
+        Path(kept.name).write_bytes(text)
+        file = Lines(Path(kept.name), None, b",")
+        counted = file.count_rows()
+        first, again = Lines(Path(kept.name), None, b",").looked(), file.looked()
+    assert again == first
+    assert sum(count for _, _, count in first) == counted == len(reference(text))
+
+
+def test_quotes_are_looked_for_once(tmp_path, monkeypatch) -> None:
+    looks = []
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_file, "layout", lambda *a, **k: looks.append(a) or layout(*a, **k))
+    path = tmp_path / "people.csv"
+    path.write_text('"a\nb",1\n' * 1000)
+    file = Lines(path, None, b",")
+    assert file.count_rows() == 1000
+    assert looks
+    looks.clear()
+    assert sum(count for _, _, count in file.looked()) == 1000
+    assert not looks
 
 
 @given(TEXTS, st.integers(1, 10), st.integers(0, 60))

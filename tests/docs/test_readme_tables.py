@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.pages import kept_place
 
 from muhat.studies import peers_set, peers_table
 from muhat.studies.study import rows_from_csv
@@ -40,3 +41,11 @@ def test_the_page_says_who_errs_less_in_the_rows_it_shows():
     assert verdict.reproduced == "yes"
     assert "Measured errors of both are smaller" not in verdict.paragraph
     assert "No peer has a smaller error of both" in section()
+
+
+def test_what_a_release_costs_is_what_was_measured():
+    """If not: python -m benchmarks.engines --write."""
+    found = kept_place("benchmarks.engines").search((ROOT / "README.md").read_text())
+    assert found
+    assert found[1].strip()
+    assert found[1] in (ROOT / "benchmarks" / "results" / "engines.md").read_text()

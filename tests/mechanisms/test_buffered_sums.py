@@ -30,7 +30,7 @@ def silent(count: int) -> np.ndarray:
 def measured(one: RunningNoise, terms: list[int]) -> list[int]:
     """The integers to which noise would be added."""
     sums = BufferedSum(one, 0)
-    factors = multipliers(term_room(one, 0), sums.root.lengths(0, one.size).tolist())
+    factors = multipliers(term_room(one, 0), sums.root.lengths(0, one.size))
     return [sums.measure(term, factor) for term, factor in zip(terms, factors, strict=True)]
 
 

@@ -66,10 +66,10 @@ def test_a_cell_is_measured_in_a_process_of_its_own(tmp_path):
 
 def test_the_table_of_the_page_is_that_of_the_results():
     """If not: python -m benchmarks.scale --write."""
-    from benchmarks.scale_written import CLOSED, OPENED, PAGE, RESULTS
+    from benchmarks.pages import kept_place
+    from benchmarks.scale_written import PAGE, RESULTS
 
-    _, _, rest = PAGE.read_text().partition(OPENED)
-    table, closed, _ = rest.partition(CLOSED)
-    assert closed
-    assert table.strip()
-    assert RESULTS.read_text().endswith(table.strip() + "\n")
+    found = kept_place("benchmarks.scale").search(PAGE.read_text())
+    assert found
+    assert found[1].strip()
+    assert RESULTS.read_text().endswith(found[1])

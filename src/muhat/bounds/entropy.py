@@ -25,6 +25,7 @@ GROUPED_RHO = 0.1
 
 NODES = 64
 MARGIN = 1e-9
+_NEWTON_STEPS = 6
 
 
 def log_entropy_square(rho: float, copies: float, *, groups: bool) -> float | None:
@@ -56,15 +57,12 @@ class EntropyDual:
         self.offsets = np.linspace(0, 0.5, nodes + 1)
         x = 1 + np.concatenate([-self.offsets[::-1], self.offsets[1:]])
         values, bend = np.full(len(x), self.top), 0.0
-        from scipy.special import wrightomega
-
         for k in range(last - 1, -1, -1):
-            # e^A + A = 2 + (x² − h)/w + A⁺ − e^{−A⁺}, A⁺ that of x + 1; e^A is Wright's ω.
-            right = 2 + ((x + k) ** 2 - level) / weight + values - np.exp(-values)
-            power = wrightomega(right)
+            # e^A + A = 2 + (x² − h)/w + A⁺ − e^{−A⁺}, A⁺ that of x + 1.
+            solved = _solved(2 + ((x + k) ** 2 - level) / weight + values - np.exp(-values))
             # A rises, so its least value is the first; `bend` is above its second derivative.
-            bend = (2 / weight + (1 + math.exp(-values[0])) * bend) / (1 + float(power[0]))
-            values = np.log(power)
+            bend = (2 / weight + (1 + math.exp(-values[0])) * bend) / (1 + math.exp(solved[0]))
+            values = solved
         self.values, self.bend = values, bend * (1 + math.exp(-values[0]))
 
     def between(self) -> Floats:
@@ -82,6 +80,19 @@ class EntropyDual:
         ends = 0.0 if math.isinf(copies) else 2 * self.weight * (1 + self.top) / (copies + 1)
         large = least + 2 * self.weight * rho
         return least - 2 * self.weight * rho - ends - MARGIN * large
+
+
+def _solved(right: Floats) -> Floats:
+    """A with e^A + A = right, the logarithm of Wright's ω, up to rounding.
+
+    The left side is convex and rises: from a number that is not below A, Newton's steps fall to it,
+    and each about squares what is left.
+    """
+    found = np.where(right > 1, np.log(np.maximum(right, 1.0)), right)
+    for _ in range(_NEWTON_STEPS):
+        power = np.exp(found)
+        found = found - (power + found - right) / (power + 1)
+    return np.asarray(found)
 
 
 @lru_cache(maxsize=256)

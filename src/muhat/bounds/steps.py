@@ -57,6 +57,7 @@ def noise_floor(privacy: Privacy) -> Floor:
     return max(_floors(privacy, math.inf))
 
 
+@lru_cache(maxsize=4096)
 def any_floor(privacy: Privacy, copies: float) -> Floor | None:
     """What any mechanism errs at least on some dataset, of `copies` + 1 that lie in a row.
 

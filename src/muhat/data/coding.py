@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,9 @@ class Coder:
 
     def of_numbers(self, column: Column) -> Integers:
         """Codes of a column of numbers."""
+        looked_up = self._of_whole_numbers(column) if isinstance(column, Integers) else None
+        if looked_up is not None:
+            return looked_up
         rows = len(column.values)
         codes = np.empty(rows, self._dtype)
         for start in range(0, rows, _BLOCK_ROWS):
@@ -91,6 +95,34 @@ class Coder:
             found = self._number_cells(column.part(start, stop))
             codes[start:stop] = np.where(found < 0, self.absent, found)
         return Integers(codes)
+
+    def _of_whole_numbers(self, column: Integers) -> Integers | None:
+        """Codes looked up in a table, where the categories are few whole numbers.
+
+        With the first of them taken away, modulo 2^64, all others are beyond the table's end; of
+        unsigned numbers that holds where the first is not negative.
+        """
+        if self._lookup is None:
+            return None
+        first, codes = self._lookup
+        if first < 0 and column.values.dtype.kind == "u":
+            return None
+        places = column.values.view(np.uint64) - np.uint64(first % (1 << 64))
+        np.minimum(places, len(codes) - 1, out=places)
+        found = codes.take(places.view(np.int64))
+        if column.valid is not None:
+            found[~column.valid] = self.absent
+        return Integers(found)
+
+    @cached_property
+    def _lookup(self) -> tuple[int, NDArray[Any]] | None:
+        """The first whole number with a cell, and the codes from there on; the last is `absent`."""
+        whole = None if self._numbers is None else self._numbers.whole
+        if whole is None:
+            return None
+        first, cells = whole
+        codes = np.append(np.where(cells < 0, self.absent, cells), self.absent)
+        return first, codes.astype(self._dtype)
 
     def of_array(self, values: NDArray[Any]) -> Integers:
         """Codes of a 1-D numpy array of numbers, text or objects."""

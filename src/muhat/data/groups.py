@@ -35,15 +35,10 @@ from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, whole_records
 from muhat.workloads.cells import product, writable
 
-_BLOCK_ROWS = 1 << 15
+_BLOCK_ROWS = 1 << 16
 _LOW_BITS = 23
-"""q = h·2^23 + l: 64 bits hold the sums of 2^40 halves h and l."""
-
-_SHORT_BITS = 7
-"""q = h·2^7 + l: sums of 2^15 parts |h| ≤ 2^38 are exact as floats, and so are those of
-l·2^22 + l', the short parts of two coordinates."""
-
-_APART = 1 << 22
+"""Sums are h·2^23 + l: 64 bits hold the sums of the halves h and l of 2^40 records of 2^45 steps,
+whatever the blocks they come in."""
 
 
 @dataclass(frozen=True)
@@ -187,19 +182,18 @@ class _GroupAccumulator:
         self._absent = [coder.absent for coder in coders]
         self._groups = groups
         self._drop = drop
-        # Two halves of every sum, so that 64 bits hold 2^40 records of 2^45 steps.
-        self._high = np.zeros((groups, lattice.dim), np.int64)
-        self._low = np.zeros((groups, lattice.dim), np.int64)
+        # Two halves of every sum, by coordinates; the last group is of records that have none.
+        self._high = np.zeros((lattice.dim, groups + 1), np.int64)
+        self._low = np.zeros((lattice.dim, groups + 1), np.int64)
         # What others held has no bound on its records.
         self._absorbed: NDArray[Any] = np.zeros((groups, lattice.dim), object)
-        self._sums = BlockSums()
         self.counts = np.zeros(groups, np.int64)
         self.rows = 0
 
     def total(self) -> NDArray[Any]:
         """Σ q, of shape (groups, d), as Python integers."""
-        high = self._high.astype(object) * (1 << _LOW_BITS)
-        return np.asarray(high + self._low + self._absorbed)
+        high = self._high.T[: self._groups].astype(object) * (1 << _LOW_BITS)
+        return np.asarray(high + self._low.T[: self._groups] + self._absorbed)
 
     def state(self) -> Numbers:
         """The records seen, those of every group, and Σ q by group and coordinate."""
@@ -251,68 +245,11 @@ class _GroupAccumulator:
         if self._drop:
             whole = whole_records(values)
             kept = whole if kept is None else kept & whole
-        parts = self._kernel.parts(values, drop=self._drop)
         if kept is not None:
-            groups, parts = groups[kept], [part[kept] for part in parts]
-        counts = np.bincount(groups, minlength=self._groups)
-        self.counts += counts
-        for coordinate, sums in enumerate(self._sums.of(parts, groups, counts)):
-            high, low = np.divmod(sums, 1 << _LOW_BITS)
-            self._high[:, coordinate] += high
-            self._low[:, coordinate] += low
-
-
-class BlockSums:
-    """Sums of blocks of at most 2^15 records by groups; holds buffers, so one a thread.
-
-    One pass over the records for the long part of each coordinate, and one for the short parts of
-    two: numpy adds floats up by groups.
-    """
-
-    def __init__(self) -> None:
-        self._long, self._short, self._waiting = np.empty((3, 0))
-
-    def of(
-        self,
-        parts: Sequence[NDArray[np.int64] | NDArray[np.bool_]],
-        groups: NDArray[np.int64],
-        counts: NDArray[np.int64],
-    ) -> list[NDArray[np.int64]]:
-        """Σ q by group of every coordinate, |q| ≤ 2^45; masks are counted.
-
-        `counts` (groups,) are the records of every group.
-        """
-        if len(self._long) < len(groups):
-            # Kept for the next block: new memory is slow.
-            self._long, self._short, self._waiting = np.empty((3, len(groups)))
-        size, rows = len(counts), len(groups)
-        found: dict[int, NDArray[np.int64]] = {}
-        waits: int | None = None
-        for place, part in enumerate(parts):
-            if part.dtype == np.bool_:
-                found[place] = counts if part.all() else np.bincount(groups[part], minlength=size)
-                continue
-            short = (self._waiting if waits is None else self._short)[:rows]
-            long = np.multiply(part, 2.0**-_SHORT_BITS, out=short)
-            long = np.floor(long, out=self._long[:rows])
-            np.subtract(short, long, out=short)
-            found[place] = np.bincount(groups, long, size).astype(np.int64) << _SHORT_BITS
-            if waits is None:
-                waits = place
-                continue
-            both = self._both(rows)
-            first, second = np.divmod(np.bincount(groups, both, size).astype(np.int64), _APART)
-            found[waits] += first
-            found[place] += second
-            waits = None
-        if waits is not None:
-            short = np.multiply(self._waiting[:rows], 2.0**_SHORT_BITS, out=self._waiting[:rows])
-            found[waits] += np.bincount(groups, short, size).astype(np.int64)
-        return [found[place] for place in range(len(parts))]
-
-    def _both(self, rows: int) -> NDArray[np.float64]:
-        """The short parts that wait and the new ones, in one whole number."""
-        both, short = self._waiting[:rows], self._short[:rows]
-        np.multiply(both, _APART, out=both)
-        np.add(both, short, out=both)
-        return np.multiply(both, 2.0**_SHORT_BITS, out=both)
+            groups[~kept] = self._groups
+        counts = np.bincount(groups, minlength=self._groups + 1)
+        self.counts += counts[: self._groups]
+        sums = self._kernel.group_sums(values, groups, counts, drop=self._drop)
+        for place, each in enumerate(sums):
+            self._high[place] += each >> _LOW_BITS
+            self._low[place] += each & ((1 << _LOW_BITS) - 1)

@@ -79,16 +79,17 @@ class ValueKernel:
 
         k is q/2^21 rounded to the nearest, ties to even; that of a missing value is 0.
         """
-        words, offset = self._coordinate.words(column, out)
+        words, offset, finite = self._coordinate.words(column, out)
         if offset:
             np.subtract(out, self._coordinate.magic, out=out)
             np.multiply(out, 2.0**-STEP_BITS / self._coordinate.grid, out=out)
         else:
             np.multiply(words, 2.0**-STEP_BITS, out=out)
         np.rint(out, out=out)
-        present = _present(column)
-        if present is not None:
-            np.copyto(out, 0.0, where=~present)
+        present = column.valid if finite else column.present()
+        if present is None or present.all():
+            return None
+        np.copyto(out, 0.0, where=~present)
         return present
 
     def squares(self, steps: FloatArray, out: FloatArray) -> None:
@@ -393,14 +394,6 @@ def _sums(index: NDArray[np.int64], weights: FloatArray | None, cells: int) -> N
     if cells == 1:
         return np.array([len(index) if weights is None else weights.sum()]).astype(np.int64)
     return np.bincount(index, weights, cells).astype(np.int64, copy=False)
-
-
-def _present(column: Column) -> Mask | None:
-    """Which values are there and finite; None if all are."""
-    if column.valid is None and not isinstance(column, Floats):
-        return None
-    present = column.present()
-    return None if present.all() else present
 
 
 def _columns(batch: Batch, start: int, stop: int) -> list[Column]:

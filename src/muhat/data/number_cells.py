@@ -23,6 +23,7 @@ Cells = NDArray[np.int64]
 EXACT = 1 << 53
 _SPARSEST = 4
 _SMALL_TABLE = 1 << 12
+_LARGE_TABLE = 1 << 16
 
 
 class NumberCodes:
@@ -30,6 +31,11 @@ class NumberCodes:
 
     def __init__(self, size: int) -> None:
         self._size = size
+
+    @property
+    def whole(self) -> tuple[int, Cells] | None:
+        """The first whole number that may have a cell, and the cells from there on; None: many."""
+        return None if self._size > _LARGE_TABLE else (0, np.arange(self._size))
 
     def cells(self, high: FloatArray, low: FloatArray | None) -> Cells:
         """The number itself, −1 if it is no code."""
@@ -45,6 +51,11 @@ class Listed:
         self._cells = np.array(order, np.int64)
         self._high, self._low = _halves([labels[index] for index in order])
         self._table = self._looked_up()
+
+    @property
+    def whole(self) -> tuple[int, Cells] | None:
+        """As `NumberCodes.whole`; None if not all labels are whole, or they lie far apart."""
+        return None if self._table is None else (int(self._high[0]), self._table)
 
     def cells(self, high: FloatArray, low: FloatArray | None) -> Cells:
         """The cell of every number, −1 for those that are not listed."""
@@ -72,6 +83,9 @@ class Listed:
 
 class NumberBins:
     """Cells of numbers in [a, b), the last of them closed."""
+
+    whole = None
+    """Bins are between numbers."""
 
     def __init__(self, edges: Sequence[int | float]) -> None:
         self._high, self._low = _halves(edges)

@@ -16,6 +16,9 @@ from muhat.records.columns import Batch
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
 _MOST_BATCH_ROWS = 1 << 17
+_READ_BYTES = 1 << 16
+"""So much of a column is read at a time: what is in the cache is decoded from there."""
+
 _INDEX_BYTES = 4
 _TEXT = ("string", "large_string", "binary", "large_binary")
 
@@ -74,7 +77,11 @@ class ParquetFile(File):
         ]
         coders = [each.remembering() if isinstance(each, Coder) else each for each in coders]
         with pq.ParquetFile(
-            self.path, metadata=self._metadata, pre_buffer=False, read_dictionary=labels
+            self.path,
+            metadata=self._metadata,
+            pre_buffer=False,
+            buffer_size=_READ_BYTES,
+            read_dictionary=labels,
         ) as file:
             for part in file.iter_batches(row_groups=groups, **options):
                 # Columns are asked for by name, and those that share a name come together.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 from muhat.data.coding import Coder
 from muhat.data.grids import UniformGrid
@@ -42,10 +42,11 @@ def code_of(column: SqlColumn, coder: Coder, dialect: Dialect) -> str:
         return _equal(dialect.same_bytes(column.value), pairs, absent)
     compared = _compared(column, dialect)
     value = compared.value
-    if isinstance(known.values, range):
-        ends = f"{compared.least(0)} AND {compared.least(len(known.values) - 1)}"
+    first = _first_of_run(known.values)
+    if first is not None:
+        ends = f"{compared.least(first)} AND {compared.least(first + len(known.values) - 1)}"
         found = f"CASE WHEN {value} BETWEEN {ends} AND {compared.is_whole} "
-        found += f"THEN CAST({value} AS BIGINT) ELSE {absent} END"
+        found += f"THEN CAST({value} AS BIGINT) - ({first}) ELSE {absent} END"
     elif known.edges:
         found = _binned(compared, known.edges, absent)
     else:
@@ -54,6 +55,18 @@ def code_of(column: SqlColumn, coder: Coder, dialect: Dialect) -> str:
         pairs = [(compared.least(number), cell) for number, cell in exact]
         found = _equal(value, pairs, absent)
     return f"CASE WHEN {dialect.is_there(column)} THEN {found} ELSE {absent} END"
+
+
+def _first_of_run(labels: Sequence[Any]) -> int | None:
+    """The first of whole numbers that are exact as floats and follow one another; else None."""
+    if isinstance(labels, range):
+        return 0
+    if not labels or any(Fraction(label).denominator > 1 for label in labels):
+        return None
+    first = int(labels[0])
+    if [int(label) for label in labels] != [*range(first, first + len(labels))]:
+        return None
+    return first if -EXACT <= first <= EXACT - len(labels) else None
 
 
 def block_of(cell: BlockCell, column: SqlColumn, dialect: Dialect) -> str:

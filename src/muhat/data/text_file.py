@@ -36,18 +36,22 @@ LONGEST_RECORD = 1 << 24
 class Piece:
     """Whole records at the start of `text`; the next one begins at the byte `end` of the file.
 
-    Without a layout it stands for one record that was too long to be held.
+    Without a layout it stands for one record that was too long to be held. `known` is how many
+    records it has, if they were counted before.
     """
 
     end: int
     text: bytes = b""
     layout: Layout | None = None
+    known: int | None = None
 
     @property
     def count(self) -> int:
         """How many records it has."""
         if self.layout is None:
             return 1
+        if self.known is not None:
+            return self.known
         if self.layout.ends is not None:
             return len(self.layout.ends)
         codes = np.frombuffer(self.text, np.uint8, self.layout.end)
@@ -152,6 +156,9 @@ class TextFile(File):
         self._compression = compression
         self._delimiter = delimiter
         self._lock = threading.Lock()
+        # Where pieces begin that need no second look, where they end, and how many records they
+        # have: most tables are counted before they are read.
+        self._plain: dict[int, tuple[int, int]] = {}
         self.begin(mark_length(path, compression))
 
     def begin(self, start: int) -> None:
@@ -212,10 +219,30 @@ class TextFile(File):
         if stop is not None and start >= stop:
             return
         with open_bytes(self.path, self._compression) as file:
-            for piece in pieces(file, start, self._delimiter):
+            for piece in self._looked_at(file, start):
                 yield piece
                 if stop is not None and piece.end >= stop:
                     return
+
+    def _looked_at(self, file: BinaryIO, start: int) -> Iterator[Piece]:
+        """All pieces from a byte on: as they were found before, and then by their quotes."""
+        file.seek(start)
+        while start in self._plain:
+            end, count = self._plain[start]
+            text = file.read(end - start)
+            if len(text) < end - start:
+                # It has changed, which is found out when it has been read.
+                break
+            yield Piece(end, text, Layout(len(text), len(text)), count)
+            start = end
+        for piece in pieces(file, start, self._delimiter):
+            found = piece.layout
+            # Without quotes a look costs nothing, and where there are returns it takes all ends.
+            quoted = found is not None and found.ends is not None and found.bad is None
+            if quoted and b"\r" not in piece.lines():
+                self._plain[start] = piece.end, piece.count
+            start = piece.end
+            yield piece
 
 
 COMPRESSIONS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}

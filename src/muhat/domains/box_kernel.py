@@ -8,9 +8,10 @@ docs/proofs/integers.md has the proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,20 @@ SQUARE_UNIT = 1 << BITS
 
 SQUARE_ERROR = 1
 """s is nearer to q²/SQUARE_UNIT than this: ½ for rounding, 2^−8 for the product of two floats."""
+
+Summed = TypeVar("Summed")
+
+
+class Words(NamedTuple):
+    """q = word − offset of every value, modulo 2^64; the words of missing values mean nothing.
+
+    With an offset the words are the bits of magic sums; without, the integers themselves.
+    `finite` says that no value is infinite or not a number.
+    """
+
+    words: Steps
+    offset: int
+    finite: bool
 
 
 @dataclass(frozen=True)
@@ -95,8 +110,11 @@ class Coordinate:
         np.multiply(rounded, rounded, out=rounded)
         np.add(rounded, 1.5 * 2.0**52 * self.square_grid, out=rounded)
 
-    def add_magic(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-        """out = the clamped magic sum of every value; not-a-number stays itself."""
+    def add_magic(self, values: NDArray[np.float64], out: NDArray[np.float64]) -> bool:
+        """out = the clamped magic sum of every value; not-a-number stays itself.
+
+        True where the clamp had nothing to do: then all values are finite.
+        """
         if self.scale_exponent:
             values = np.multiply(values, 2.0**self.scale_exponent, out=out)
         if self.shift is not None:
@@ -105,21 +123,26 @@ class Coordinate:
             # x − c is exact wherever the clamp does not decide, so this too rounds once.
             np.subtract(values, self.scaled_center, out=out)
             np.add(out, self.magic, out=out)
-        np.clip(out, *self.ends, out=out)
+        # Looking twice is faster than writing once; not-a-number is between nothing.
+        least, most = self.ends
+        lowest, highest = (
+            np.minimum.reduce(out, initial=most),
+            np.maximum.reduce(out, initial=least),
+        )
+        if least <= lowest and highest <= most:
+            return True
+        np.clip(out, least, most, out=out)
+        return False
 
-    def words(self, column: Column, buffer: NDArray[np.float64]) -> tuple[Steps, int]:
-        """Words and an offset, q = word − offset; the words of missing values mean nothing.
-
-        With an offset the words are the bits of magic sums, in the buffer, which is as long as the
-        column; without, the integers themselves.
-        """
+    def words(self, column: Column, buffer: NDArray[np.float64]) -> Words:
+        """The words of a column; magic sums are in the buffer, which is as long."""
         place = (self.exponent, self.center, self.lower, self.upper)
         if isinstance(column, Decimals):
-            return decimal_steps(column, *place), 0
+            return Words(decimal_steps(column, *place), 0, True)
         if isinstance(column, Integers) and self.exponent <= COARSEST_EXACT:
-            return integer_steps(column, *place), 0
-        self.add_magic(column.values.astype(np.float64, copy=False), buffer)
-        return buffer.view(np.int64), self.bits
+            return Words(integer_steps(column, *place), 0, True)
+        inside = self.add_magic(column.values.astype(np.float64, copy=False), buffer)
+        return Words(buffer.view(np.int64), self.bits, inside or isinstance(column, Integers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,15 +200,28 @@ class BoxKernel:
     def sums(self, columns: Sequence[Column], *, drop: bool) -> tuple[list[int], int]:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
         present = whole_records(columns) if drop else None
-        totals, squares, counts = [], [], []
-        for coordinate, column in zip(self.coordinates, columns, strict=True):
-            words, offset, recorded = self._words(coordinate, column, present)
-            totals.append(_total(words, offset))
-            if self.squares:
-                squares.append(_total(*self._squared(coordinate, words, offset)))
-            if self.counts:
-                counts.append(recorded)
-        return [*totals, *squares, *counts], _counted(columns, present)
+        rows = len(columns[0].values)
+        found = self._summed(columns, present, _total, lambda kept: _counted(kept, rows))
+        return found, _counted(present, rows)
+
+    def group_sums(
+        self, columns: Sequence[Column], groups: Steps, counts: Steps, *, drop: bool
+    ) -> list[Steps]:
+        """Σ q by group of every coordinate over a block of at most 2^17 records.
+
+        `groups` (rows,) are the groups of the records, `counts` (size,) how many are in each.
+        """
+
+        def total(words: Steps, offset: int) -> Steps:
+            sums = np.zeros(len(counts), np.int64)
+            np.add.at(sums, groups, words)
+            # Modulo 2^64, as without groups.
+            return sums - counts * np.int64(offset)
+
+        def recorded(kept: Mask | None) -> Steps:
+            return counts if kept is None else np.bincount(groups[kept], minlength=len(counts))
+
+        return self._summed(columns, whole_records(columns) if drop else None, total, recorded)
 
     def sums_of_rows(
         self, rows: NDArray[np.float64], *, drop: bool
@@ -223,39 +259,53 @@ class BoxKernel:
 
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
-        return np.stack(self.parts(columns, drop=drop), axis=1, dtype=np.int64)
-
-    def parts(self, columns: Sequence[Column], *, drop: bool) -> list[Steps | Mask]:
-        """The same by coordinates; the numbers of recorded values as masks."""
         present = whole_records(columns) if drop else None
-        steps: list[Steps | Mask] = []
-        squares: list[Steps | Mask] = []
-        counts: list[Steps | Mask] = []
+        rows = len(columns[0].values)
+        found = self._summed(
+            columns,
+            present,
+            lambda words, offset: words - offset,
+            lambda kept: np.ones(rows, np.int64) if kept is None else kept.astype(np.int64),
+        )
+        return np.stack(found, axis=1)
+
+    def _summed(
+        self,
+        columns: Sequence[Column],
+        present: Mask | None,
+        summed: Callable[[Steps, int], Summed],
+        counted: Callable[[Mask | None], Summed],
+    ) -> list[Summed]:
+        """What is made of the words and offsets of all coordinates, then of their squares.
+
+        Last, what is made of the values that are recorded in each: a mask, None for all.
+        """
+        totals, squares, counts = [], [], []
         for coordinate, column in zip(self.coordinates, columns, strict=True):
-            words, offset, _ = self._words(coordinate, column, present)
-            steps.append(words - offset)
+            words, offset, kept = self._words(coordinate, column, present)
+            totals.append(summed(words, offset))
             if self.squares:
-                squared, start = self._squared(coordinate, words, offset)
-                squares.append(squared - start)
+                squares.append(summed(*self._squared(coordinate, words, offset)))
             if self.counts:
-                counts.append(column.present())
-        return [*steps, *squares, *counts]
+                counts.append(counted(kept))
+        return [*totals, *squares, *counts]
 
     def _words(
         self, coordinate: Coordinate, column: Column, present: Mask | None
-    ) -> tuple[Steps, int, int]:
-        """Words and an offset, q = word − offset, valid until the next; values recorded."""
-        words, offset = self._encode(coordinate, column)
-        kept = column.present() if present is None else present
-        recorded = int(np.count_nonzero(kept))
-        if recorded < len(words):
+    ) -> tuple[Steps, int, Mask | None]:
+        """Words and an offset, q = word − offset, valid until the next; recorded values."""
+        rows = len(column.values)
+        if len(self._buffer) < rows:
+            self._buffer = np.empty(rows)
+        words, offset, finite = coordinate.words(column, self._buffer[:rows])
+        kept = present
+        if kept is None:
+            kept = column.valid if finite else column.present()
+        if kept is not None and kept.all():
+            kept = None
+        if kept is not None:
             words[~kept] = offset + coordinate.absent
-        return words, offset, recorded
-
-    def _encode(self, coordinate: Coordinate, column: Column) -> tuple[Steps, int]:
-        if len(self._buffer) < len(column.values):
-            self._buffer = np.empty(len(column.values))
-        return coordinate.words(column, self._buffer[: len(column.values)])
+        return words, offset, kept
 
     @staticmethod
     def _squared(coordinate: Coordinate, words: Steps, offset: int) -> tuple[Steps, int]:
@@ -273,5 +323,5 @@ def _total(words: Steps, offset: int) -> int:
     return signed(int(np.add.reduce(words)) - len(words) * offset)
 
 
-def _counted(columns: Sequence[Column], present: Mask | None) -> int:
-    return len(columns[0].values) if present is None else int(np.count_nonzero(present))
+def _counted(kept: Mask | None, rows: int) -> int:
+    return rows if kept is None else int(np.count_nonzero(kept))

@@ -244,12 +244,16 @@ class NoisySums(Mechanism):
         return np.asarray(self._scales_at(offsets) * deviation / n)
 
     @cached_property
+    def _metric(self) -> str:
+        return metric_name(self.p, self.statistic, self.weights, self.domain)
+
+    @cached_property
     def certificate(self) -> Certificate | None:
         """How close to the best possible; None if n is secret: see `certificate_at`.
 
         Where values may be missing it is about complete data, to first order, at the worst mean.
         """
-        metric = metric_name(self.p, self.statistic, self.weights, self.domain)
+        metric = self._metric
         if self.is_ratio and self.n is not None:
             metric += ", if nothing is missing, at the worst mean, to first order"
             error, method = self.error_if(self.n), "first order"
@@ -267,8 +271,7 @@ class NoisySums(Mechanism):
         n = _check.count("n", n)
         if not (self.is_ratio and self.terms.is_secret):
             raise InvalidInput("n is not secret, or not divided by: see certificate.")
-        metric = metric_name(self.p, self.statistic, self.weights, self.domain)
-        metric += f", at the worst mean, to first order, if there are {n:,} records"
+        metric = f"{self._metric}, at the worst mean, to first order, if there are {n:,} records"
         found = [
             bounds.secret_mean_bounds(
                 gamma, n=n, privacy=self.privacy, places=places, contributions=self.contributions
@@ -282,8 +285,8 @@ class NoisySums(Mechanism):
     def _at_the_end(self) -> list[tuple[float, int]]:
         """Γ_p(±(K − a)) for a mean a at an end of the domain, and how many points hold it.
 
-        Of the smallest ellipsoid, and of the one segment to the other end: few records have no
-        room for many points.
+        Of the smallest ellipsoid, and of the one segment to the other end, which is all of a line:
+        few records have no room for many points.
         """
         domain, weights, center = self.domain, self.weights, self.recipe.center
         assert domain is not None
@@ -291,7 +294,7 @@ class NoisySums(Mechanism):
         end = farthest_point(domain, center, weights)
         other = farthest_point(domain, end, weights)
         found = [(norm(weights * (other - end), self.p) * (1 - 1e-12), 1)]
-        if self.dim <= LARGEST_ENDED:
+        if 1 < self.dim <= LARGEST_ENDED:
             body = smallest_ellipsoid(domain + -end, self.p, "symmetric", weights=weights)
             found.append((body.floor, bounds.contact_pairs(body)))
         # Ends are points of the domain up to their rounding, and Γ of a sum is at most both Γ's.

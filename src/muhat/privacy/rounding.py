@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 LEAST_FLOAT = 5e-324
 
@@ -18,6 +19,7 @@ MARGIN = Decimal(f"1.{1:030}")
 written out, because a sum would be rounded to the 28 digits of the default context, which is 1."""
 
 
+@lru_cache(maxsize=1024)
 def as_typed(value: float) -> Fraction:
     """The decimal number a float prints as: 0.1 is one tenth."""
     return Fraction(repr(float(value)))

@@ -80,6 +80,7 @@ class PrefixCounter(Generic[Answer]):
         self._pushed = pushed
         self._last = last
         self._ledger_head = ledger_head
+        self._horizon = plan.horizon
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._gone = ""
@@ -122,9 +123,9 @@ class PrefixCounter(Generic[Answer]):
     def _take(self, count: int) -> None:
         """Reserve the next answers: what is taken is never given again."""
         self._check_present()
-        if self._pushed + count > self.horizon:
+        if self._pushed + count > self._horizon:
             raise InvalidInput(
-                f"the horizon is {self.horizon} pushes, and {self.horizon - self._pushed} are "
+                f"the horizon is {self._horizon} pushes, and {self._horizon - self._pushed} are "
                 f"left; got {count}. Nothing was added."
             )
         self._pushed += count
@@ -154,7 +155,7 @@ class PrefixCounter(Generic[Answer]):
     @property
     def horizon(self) -> int:
         """How many events can be pushed in all."""
-        return self._plan.horizon
+        return self._horizon
 
     @property
     def cost(self) -> Privacy:

@@ -75,9 +75,12 @@ class EventGrid:
         if self.origin is not None:
             number -= self.origin
         try:
-            return min(max(round(math.ldexp(number, -self.exponent)), self.lower), self.upper)
+            step = round(math.ldexp(number, -self.exponent))
         except OverflowError:
             return self.upper if number > 0 else self.lower
+        if step < self.lower:
+            return self.lower
+        return min(step, self.upper)
 
     def place_all(self, values: NDArray[np.float64]) -> Integers:
         """The integers of many floats at once, the same as `place` gives."""
@@ -89,7 +92,8 @@ class EventGrid:
 
     def answer(self, total: int, counted: float) -> float:
         """A sum of so many events, in the unit of the events."""
-        return math.ldexp(total, self.exponent) + (self.origin or 0.0) * counted
+        found = math.ldexp(total, self.exponent)
+        return found if self.origin is None else found + self.origin * counted
 
     def answers(self, totals: Integers, counted: NDArray[Any]) -> NDArray[np.float64]:
         """The same of many sums at once."""

@@ -30,6 +30,8 @@ STEP = 2.0
 _RELATIVE_ERROR = 2.0**-36
 """More than the rounding of `lengths` for up to 2^22 cells."""
 
+_PIECE = 1 << 12
+
 
 @dataclass(frozen=True)
 class BufferedRoot:
@@ -58,17 +60,29 @@ class BufferedRoot:
         return c
 
     def lengths(self, start: int, stop: int) -> Floats:
-        """d_j ≥ ‖column j of C‖ for start ≤ j < stop, from geometric sums, rounded up."""
+        """d_j ≥ ‖column j of C‖ for start ≤ j < stop, from geometric sums, rounded up.
+
+        With r = λ_i·λ_j, r + r² + … + r^m = r·(1 − r^m)/(1 − r). For a_i = 1 − λ_i^m, 1 − r^m is
+        a_i + a_j − a_i·a_j, which adds up over all i and j as a_i·(2 − a_j) does: no term is
+        negative.
+        """
+        places = range(start, stop, _PIECE)
+        return np.concatenate([self._lengths(place, min(place + _PIECE, stop)) for place in places])
+
+    def _lengths(self, start: int, stop: int) -> Floats:
         number = (self.size - 1 - np.arange(start, stop)).astype(np.float64)
-        squares = np.ones(stop - start)
-        for i, (a, x) in enumerate(zip(self._rests, self._omegas, strict=True)):
-            for j in range(i + 1):
-                b, y = self._rests[j], self._omegas[j]
-                # With r = λ_i·λ_j: r + r² + … + r^m = r·(1 − r^m)/(1 − r).
-                rest = a + b - a * b
-                total = -np.expm1(number * math.log1p(-rest)) * ((1 - rest) / rest)
-                squares += (1 if i == j else 2) * x * y * total
+        fallen = -np.expm1(np.multiply.outer(np.log1p(-self._rests), number))
+        rest, squares = 2 - fallen, np.ones(stop - start)
+        for one, row in zip(fallen, self._overlaps, strict=True):
+            # Not by a matrix product: a length has the same bits in every block.
+            squares += one * np.einsum("j,jm->m", row, rest)
         return np.asarray(np.sqrt(squares) * (1 + _RELATIVE_ERROR))
+
+    @cached_property
+    def _overlaps(self) -> Floats:
+        """ω_i·ω_j·r/(1 − r), r = λ_i·λ_j, of shape (buffers, buffers)."""
+        rest = np.add.outer(self._rests, self._rests) - np.outer(self._rests, self._rests)
+        return np.asarray(np.outer(self._omegas, self._omegas) * (1 - rest) / rest)
 
     @cached_property
     def standard_deviations(self) -> Floats:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat._arrays import Floats
 from muhat._integers import whole_root_down
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.streaming import RunningNoise
@@ -54,7 +55,8 @@ class BufferedSum:
         normals: Callable[[int], Integers] = rounded_normal,
     ) -> None:
         self.root = buffered_root(plan.size)
-        count = len(self.root.decays)
+        self._weights, self._decays = self.root.weights, self.root.decays
+        count = len(self._decays)
         self.index = 0
         self.encoder = [0] * count
         self.decoder = [0] * count
@@ -90,22 +92,21 @@ class BufferedSum:
 
     def measure(self, term: int, multiplier: int) -> int:
         """The integer to which noise is added: an entry of C·D⁻¹·q, in units of 2^−54."""
-        weights, decays = self.root.weights, self.root.decays
         scaled = term * multiplier
-        exact: int = scaled + (sum(map(mul, weights, self.encoder)) >> SCALE_BITS)
+        exact: int = scaled + (sum(map(mul, self._weights, self.encoder)) >> SCALE_BITS)
+        # A strict zip takes a fifth longer; both are as long as the constructor made them.
         self.encoder = [
             (x + scaled) * decay >> SCALE_BITS
-            for x, decay in zip(self.encoder, decays, strict=True)
+            for x, decay in zip(self.encoder, self._decays)  # noqa: B905
         ]
         return (exact + (1 << (_GUARD - 1))) >> _GUARD
 
     def decode(self, released: int, multiplier: int) -> int:
         """The running sum from what is released, in units: post-processing."""
-        weights, decays = self.root.weights, self.root.decays
-        undone = (released << _GUARD) - (sum(map(mul, weights, self.decoder)) >> SCALE_BITS)
+        undone = (released << _GUARD) - (sum(map(mul, self._weights, self.decoder)) >> SCALE_BITS)
         self.decoder = [
             (x + undone) * decay >> SCALE_BITS
-            for x, decay in zip(self.decoder, decays, strict=True)
+            for x, decay in zip(self.decoder, self._decays)  # noqa: B905
         ]
         self.answer += (undone << ANSWER_BITS) // multiplier
         return (self.answer + (1 << (ANSWER_BITS - 1))) >> ANSWER_BITS
@@ -113,8 +114,7 @@ class BufferedSum:
     def _prepare(self) -> None:
         """The next multipliers and noises, last first."""
         stop = min(self.index + BLOCK, self.root.size)
-        lengths = self.root.lengths(self.index, stop)
-        self._multipliers = multipliers(self._room, lengths.tolist())[::-1]
+        self._multipliers = multipliers(self._room, self.root.lengths(self.index, stop))[::-1]
         self._noise = self._normals(stop - self.index).tolist()
 
 
@@ -130,14 +130,13 @@ def term_room(plan: RunningNoise, coordinate: int) -> int:
     return room // (plan.contributions * plan.reaches[coordinate])
 
 
-def multipliers(room: int, lengths: list[float]) -> list[int]:
+def multipliers(room: int, lengths: Floats) -> list[int]:
     """K_j ≤ room/d_j, as integers."""
-    return [
-        (room << _LENGTH_BITS) // math.ceil(math.ldexp(length, _LENGTH_BITS)) for length in lengths
-    ]
+    whole = np.ceil(np.ldexp(lengths, _LENGTH_BITS)).astype(np.int64)
+    return [(room << _LENGTH_BITS) // length for length in whole.tolist()]
 
 
-def buffered_deviations(plan: RunningNoise) -> np.ndarray[Any, np.dtype[np.float64]]:
+def buffered_deviations(plan: RunningNoise) -> Floats:
     """The standard deviations of every sum, of shape (n, d)."""
     rows = buffered_root(plan.size).standard_deviations
     scales = [math.ldexp(plan.factor(j), e) for j, e in enumerate(plan.exponents)]
