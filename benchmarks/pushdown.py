@@ -48,7 +48,7 @@ def main(rows: int = ROWS, written: bool = False) -> None:
         return
     with tempfile.TemporaryDirectory() as folder, library.connect() as connection:
         path = Path(folder) / "people.parquet"
-        pq.write_table(_people(rows), path)
+        pq.write_table(people(rows), path)
         connection.execute("SET threads = 1")
         connection.read_parquet(str(path)).create("people")
         header = f"{'':<44} {'DuckDB':>8} {'in SQL':>8} {'ratio':>6} {'here':>8} {'ratio':>6}"
@@ -67,7 +67,8 @@ def _lines(connection: Any, path: Path) -> Iterator[str]:
             yield _line(f"{where}: {what}", works)
 
 
-def _people(rows: int) -> pa.Table:
+def people(rows: int) -> pa.Table:
+    """Salaries, ages and regions."""
     random = np.random.default_rng(20)
     return pa.table(
         {

@@ -30,16 +30,41 @@ PAIR = BoxLattice.around([0, 0], [4, 4])
 MAKE = partial(Accumulator, PAIR)
 
 
+WINDOW = "windowspecdefinition(g#2L ASC NULLS FIRST, specifiedwindowframe("
+FIRST = "unboundedpreceding$()"
+
+
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
         ("Project [x#1]\n+- Sample 0.0, 0.5, false, 1\n   +- Range (0, 9)", "a sample"),
-        ("GlobalLimit 5\n+- LocalLimit 5\n   +- Sort [x#1 ASC], true\n      +- Range", None),
         (
-            "GlobalLimit 5\n+- LocalLimit 5\n   +- Project [x#1]\n      +- Sort [x#1 ASC], true",
+            "GlobalLimit 5\n+- LocalLimit 5\n   +- Sort [x#1 ASC], true\n      +- Project [x#1]",
             None,
         ),
-        ("Offset 5\n+- Sort [x#1 ASC], true", None),
+        (
+            "GlobalLimit 5\n+- LocalLimit 5\n   +- Project [x#1]\n      +- Sort [x#1 ASC], true"
+            "\n         +- SubqueryAlias f\n            +- Relation [x#1] parquet",
+            None,
+        ),
+        (
+            "Offset 5\n+- Sort [y#2L DESC NULLS FIRST, x#1 ASC], true\n   "
+            "+- Project [(z#3 + 1) AS x#1, y#2L]",
+            None,
+        ),
+        ("Offset 5\n+- Sort [x#1 ASC], true\n   +- Project [x#1, y#2L]", "a limit by an order"),
+        ("Offset 5\n+- Sort [abs(x#1) ASC], true\n   +- Project [x#1]", "a limit by an order"),
+        ("Offset 5\n+- Sort [x#1 ASC], true\n   +- Join Inner", "a limit by an order"),
+        (f"Window [sum(x#1) {WINDOW}RowFrame, -1, currentrow$())) AS y#3]", "a window"),
+        (f"Window [sum((x#1 + 2)) {WINDOW}RowFrame, {FIRST}, currentrow$())) AS y#3]", "a window"),
+        (f"Window [rank(g#2L) {WINDOW}RowFrame, {FIRST}, currentrow$())) AS y#3]", None),
+        (f"Window [sum(x#1) {WINDOW}RangeFrame, {FIRST}, currentrow$())) AS y#3]", None),
+        (f"Window [max(x#1) {WINDOW}RowFrame, {FIRST}, unboundedfollowing$())) AS y#3]", None),
+        (
+            f"Window [row_number() {WINDOW}RowFrame, {FIRST}, currentrow$())) AS y#3]",
+            "row_number()",
+        ),
+        ("Aggregate [g#1], [g#1, max_by(x#2, y#3) AS x#4]", "max_by()"),
         ("GlobalLimit 5\n+- LocalLimit 5\n   +- Join Inner\n      :- Sort [x#1]", "a limit"),
         ("GlobalLimit 5\n+- LocalLimit 5\n   +- Range (0, 9)", "a limit"),
         ("Join Inner\n:- Range\n+- GlobalLimit 5\n   +- LocalLimit 5\n      +- Range", "a limit"),

@@ -105,6 +105,7 @@ def test_long_sums_of_a_client_are_added_up_on_the_cluster(client: Any) -> None:
         (lambda frame: frame.sample(0.5), "a sample"),
         (lambda frame: frame.where("rand() < 0.5"), r"rand\(\)"),
         (lambda frame: frame.limit(5), "a limit without an order"),
+        (lambda frame: frame.orderBy("g").limit(5), "a limit by an order that may have ties"),
         (lambda frame: frame.dropDuplicates(["g"]), "dropDuplicates"),
         (lambda frame: frame.sortWithinPartitions("x").limit(5), "a limit without an order"),
         (lambda frame: frame.where("spark_partition_id() = 0"), r"spark_partition_id\(\)"),
@@ -124,7 +125,7 @@ def test_frames_whose_rows_may_differ_are_refused(frame: Any, made: Any, why: st
 def test_frames_whose_rows_are_the_same_every_time_are_not(frame: Any) -> None:
     for same in (
         frame.distinct(),
-        frame.orderBy("x").limit(5),
+        frame.select("x").orderBy("x").limit(5),
         frame.repartition(2),
         frame.mapInArrow(lambda batches: batches, frame.schema),
         frame.select(same_number()("x").alias("x")),

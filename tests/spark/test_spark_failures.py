@@ -199,7 +199,10 @@ def test_a_pass_that_breaks_says_nothing_of_why(
 
 
 class Broken(Accumulator):
-    """Quotes what it reads."""
+    """Quotes what it reads, in Python workers."""
+
+    def tallies(self) -> None:
+        return None
 
     def add(self, batch: Any) -> None:
         raise ValueError(f"{QUOTED} {batch.columns}")

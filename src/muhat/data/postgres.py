@@ -102,9 +102,46 @@ def quoted(name: str) -> str:
 
 def open_postgres(data: PostgresData, columns: Columns, dim: int | None, coders: Coders) -> Source:
     """Some columns of a table, or InvalidInput; no value is read."""
-    connection = _connected(data.conninfo)
+    table = ".".join(map(quoted, data.table.split(".")))
+    asked = _Asked(table, [table], f"the table {data.table!r:.80}")
+    return _opened(data.conninfo, asked, columns, dim, coders)
+
+
+def open_query(
+    conninfo: str,
+    query: str,
+    tables: Sequence[str],
+    columns: Columns,
+    dim: int | None,
+    coders: Coders,
+) -> Source:
+    """Some columns of a query that is always the same over tables, by their quoted names."""
+    asked = _Asked(f"({query}) AS asked", tables, "the query")
+    return _opened(conninfo, asked, columns, dim, coders)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Where rows are selected from, the tables that are looked at, and words for it."""
+
+    rows: str
+    tables: Sequence[str]
+    words: str
+
+
+def _opened(
+    conninfo: str, asked: _Asked, columns: Columns, dim: int | None, coders: Coders
+) -> PostgresSource:
+    connection = _connected(conninfo)
     try:
-        source = _opened(connection, data.table, columns, dim, coders)
+        described = None
+        with contextlib.suppress(Exception):
+            described = list(connection.execute(f"SELECT * FROM {asked.rows} LIMIT 0").description)
+        if described is None:
+            raise InvalidInput(f"PostgreSQL cannot open {asked.words}.")
+        for table in asked.tables:
+            require_same_rows(connection, table)
+        source = PostgresSource(connection, asked.rows, described, columns, dim, coders)
     except InvalidInput:
         if held() is None:
             connection.close()
@@ -113,19 +150,6 @@ def open_postgres(data: PostgresData, columns: Columns, dim: int | None, coders:
         # Nobody else says when it is read no more.
         weakref.finalize(source, connection.close)
     return source
-
-
-def _opened(
-    connection: Any, name: str, columns: Columns, dim: int | None, coders: Coders
-) -> PostgresSource:
-    table = ".".join(map(quoted, name.split(".")))
-    described = None
-    with contextlib.suppress(Exception):
-        described = list(connection.execute(f"SELECT * FROM {table} LIMIT 0").description)
-    if described is None:
-        raise InvalidInput(f"PostgreSQL cannot open the table {name!r:.80}.")
-    require_same_rows(connection, table)
-    return PostgresSource(connection, table, described, columns, dim, coders)
 
 
 class PostgresSource(PartitionedSource):

@@ -19,8 +19,8 @@ from muhat.data.units import EnteringRows, People, of_people
 from muhat.errors import InvalidInput
 
 _ACCEPTED = (
-    "a numpy array, a pandas, polars, Spark or Dask frame, an Arrow table, a dict or list of "
-    f"numbers, or the path of a file that ends in {KINDS}"
+    "a numpy array, a pandas, polars, Spark or Dask frame, an Arrow or Ibis table, a dict or list "
+    f"of numbers, or the path of a file that ends in {KINDS}"
 )
 
 
@@ -38,8 +38,8 @@ def open_source(
     Series, a polars LazyFrame, of which only the columns asked for are collected, an Arrow table,
     record batch or array, any object that hands out an Arrow stream again and again
     (`__arrow_c_stream__`), a dict of columns, a list of numbers or of records, a path, a glob or a
-    list of paths, what `csv_data` makes of them, or a Spark or Dask DataFrame, whose records stay
-    there. Readers that can be read only once are refused.
+    list of paths, what `csv_data` makes of them, or a Spark or Dask DataFrame, a DuckDB relation or
+    a table of Ibis, whose records stay there. Readers that can be read only once are refused.
 
     `columns` are names, or numbers for an array (`column_names` says how they may be given);
     None takes all numeric columns if they are `dim`. A column of fixed-size lists is as many
@@ -119,6 +119,11 @@ def _open_foreign(data: Any, columns: Columns, dim: int | None, coders: Coders) 
         from muhat.data.postgres import open_postgres
 
         return open_postgres(data, columns, dim, coders)
+    if library == "ibis":
+        from muhat.data.ibis import is_ibis, open_ibis
+
+        if is_ibis(data):
+            return open_ibis(data, columns, dim, coders)
     if library == "dask" and kind == "DataFrame":
         from muhat.data.dask import DaskSource
 

@@ -1,8 +1,9 @@
 """Spark DataFrames as a source: a pass runs on the cluster, sums come home.
 
-Each partition is folded by the accumulators of the embedded engine, in Spark's Python workers over
-Arrow batches, to one row of whole numbers. Spark keeps the row of exactly one attempt at every
-task, so a task that is tried again, or twice at once, counts once. No record comes to the driver.
+What `tallies.py` can say is added up by a query of Spark's own (`spark_sql.py`). For all else each
+partition is folded by the accumulators of the embedded engine, in Spark's Python workers over Arrow
+batches, to one row of whole numbers. Spark keeps the row of exactly one attempt at every task, so a
+task that is tried again, or twice at once, counts once. No record comes to the driver.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from muhat.data.spark_plan import require_same_rows
 from muhat.data.spark_quiet import quiet, quietly
 from muhat.data.spark_rows import Numbered, numbered
 from muhat.data.spark_ship import require_running, ship
+from muhat.data.spark_sql import WORDS, asked, sql_column
 from muhat.data.spark_worker import SCHEMA, WorkerPass
+from muhat.data.sql import answered, queries_of
+from muhat.data.sql_query import Query
 from muhat.data.states import Numbers, packed, unpacked
 from muhat.errors import DataChanged, InvalidInput
 
@@ -32,6 +36,9 @@ SMALL_STATE = 1 << 12
 """Larger states are added up on the cluster first; the other news of a task are as large."""
 
 MERGERS = 8
+
+MOST_QUERIES = 16
+"""More of them, each of which reads the frame anew, are left to one pass of Python workers."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,11 @@ class SparkSource(Source):
         self._where: str | None = None
         self._left_out: Numbers | None = None
         self._together = False
+        listed = [self._schema.fields[position].dataType for position in selection.positions]
+        self._sql = [
+            sql_column(f"x{place}", kind.simpleString(), is_coded=coder is not None)
+            for place, (kind, coder) in enumerate(zip(listed, selection.coders, strict=True))
+        ]
 
     @property
     def known_rows(self) -> int | None:
@@ -153,16 +165,37 @@ class SparkSource(Source):
         return whole
 
     def fold(self, accumulator: Callable[[], Accumulated]) -> list[Accumulated] | None:
-        """One job; the sums of partitions are added up here, or on the cluster if they are long."""
+        """In SQL if what is added up can be put so, else by Spark's Python workers."""
         total = accumulator()
+        queries = queries_of(total, self._sql, WORDS) if self._in_sql else None
+        if queries is None or sum(map(len, queries)) > MOST_QUERIES:
+            found = self._folded(total, accumulator)
+        else:
+            found = answered(total, queries, self._asked)
+        if found is not None and self._rows is None:
+            self._rows = total.rows
+        return found
+
+    @property
+    def _in_sql(self) -> bool:
+        """Which rows are left out nobody may see in a query; people's rows must come together."""
+        return self._left_out is None and not self._together
+
+    def _asked(self, query: Query) -> list[Sequence[int | None]]:
+        with quiet(self._frame.sparkSession):
+            places = range(len(self._selection.positions))
+            return asked(self._chosen().toDF(*(f"x{place}" for place in places)), query)
+
+    def _folded(
+        self, total: Accumulated, accumulator: Callable[[], Accumulated]
+    ) -> list[Accumulated] | None:
+        """One job; the sums of partitions are added up here, or on the cluster if they are long."""
         try:
             with quiet(self._frame.sparkSession):
                 for state in self._states(accumulator, len(packed(total.state()))):
                     total.absorb(unpacked(state))
         except Exception:
             return None
-        if self._rows is None:
-            self._rows = total.rows
         return [total]
 
     def _states(self, accumulator: Callable[[], Accumulated], size: int) -> Iterator[bytes]:

@@ -8,8 +8,8 @@ plan has a seed in it whether the user gave one or not, so a sample is refused i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from muhat.errors import InvalidInput
 
@@ -22,12 +22,23 @@ _FUNCTIONS = (
     "reflect|try_reflect|java_method|"
     "current_timestamp|localtimestamp|now|current_date|curdate|current_time|"
     "first|first_value|last|last_value|any_value|collect_list|collect_set|array_agg|"
-    "listagg|string_agg|mode|histogram_numeric|percentile_approx|approx_percentile"
+    "listagg|string_agg|mode|histogram_numeric|percentile_approx|approx_percentile|"
+    "max_by|min_by|row_number|ntile|lag|lead|nth_value"
 )
 # A name with parentheses that belongs to a column is followed by the column's number.
 _BY_CHANCE = re.compile(rf"(?<![\w.`#])({_FUNCTIONS})\((?![^()]*\)#\d)", flags=re.I)
 _NODE = re.compile(r"^([\s:|+\-]*)'?(?:\*\(\d+\) )?(\w+)")
 _WITHIN_PARTITIONS = re.compile(r"\bSort \[.*\], false\b")
+_BY_ROWS = re.compile(
+    r" windowspecdefinition\((?:(?! windowspecdefinition).)*?specifiedwindowframe\(RowFrame, "
+    r"(?!unboundedpreceding\$\(\), unboundedfollowing)"
+)
+_OF_TIES = {"rank", "dense_rank", "percent_rank", "cume_dist"}
+"""Functions over windows that give rows that tie the same answer, though Spark counts rows."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz_"
+_LISTED = re.compile(r"#(\d+)L?(?=[,\]])")
+_ORDERED = re.compile(r"#(\d+)L? (?:ASC|DESC)\b")
 _SHORTENED = re.compile(r"\.\.\. \d+ more (fields|characters)|Truncated plan")
 _WHOLE = {
     "spark.sql.debug.maxToStringFields": str(2**31 - 1),
@@ -91,7 +102,9 @@ def _reason_within(frame: Any) -> str | None:
 def _reason_set(frame: Any, analysed: str) -> str | None:
     """Rows dealt out in turn go elsewhere when a task is repeated, unless they are sorted first."""
     sorts = frame.sparkSession.conf.get("spark.sql.execution.sortBeforeRepartition", "true")
-    if str(sorts).lower() == "true" or "Repartition" not in {name for _, name in _nodes(analysed)}:
+    if str(sorts).lower() == "true" or "Repartition" not in {
+        node.name for node in _nodes(analysed)
+    }:
         return None
     return "a repartition with spark.sql.execution.sortBeforeRepartition turned off"
 
@@ -119,31 +132,68 @@ def reason_in(analysed: str, optimised: str) -> str | None:
         return f"{called[1].lower()}(), which may differ between passes"
     if _SHORTENED.search(analysed + optimised) is not None:
         return "a plan that Spark does not show whole"
+    by_rows = (_called(analysed, found.start()) for found in _BY_ROWS.finditer(analysed))
+    if any(name not in _OF_TIES for name in by_rows):
+        return "a window of rows that may tie"
     nodes = list(_nodes(analysed))
-    for place, (depth, name) in enumerate(nodes):
-        if name == "Sample":
+    for place, node in enumerate(nodes):
+        if node.name == "Sample":
             return "a sample"
-        if name in _CUTS and not _is_ordered(nodes[place:], depth):
-            return "a limit without an order"
+        if node.name in _CUTS:
+            order = _order(nodes[place:])
+            if order is None:
+                return "a limit without an order"
+            if not _tells_all_apart(nodes[place + order :]):
+                return "a limit by an order that may have ties"
         # Duplicates in all columns are alike; of those in some, Spark keeps the first it meets.
-        if name == "Deduplicate" and _BY_CHANCE.search(optimised) is not None:
+        if node.name == "Deduplicate" and _BY_CHANCE.search(optimised) is not None:
             return "dropDuplicates of some columns"
     return None
 
 
-def _is_ordered(nodes: list[tuple[int, str]], depth: int) -> bool:
-    """Whether the rows that are cut come from a sort, with nothing between that mixes them."""
-    for below, (level, name) in enumerate(nodes):
-        if level != depth + below or name not in _KEEPS_ORDER:
-            return level == depth + below and name == "Sort"
+class _Node(NamedTuple):
+    """A node of a plan: how deep it is, what it is called, and all that Spark writes of it."""
+
+    depth: int
+    name: str
+    line: str
+
+
+def _order(nodes: Sequence[_Node]) -> int | None:
+    """Which node sorts the rows that the first one cuts, with nothing between that mixes them."""
+    for below, (depth, name, _) in enumerate(nodes):
+        if depth != nodes[0].depth + below or name not in _KEEPS_ORDER:
+            return below if depth == nodes[0].depth + below and name == "Sort" else None
+    return None
+
+
+def _tells_all_apart(nodes: Sequence[_Node]) -> bool:
+    """Whether a sort is by all columns that it has: then rows that tie are the same."""
+    keys = set(_ORDERED.findall(nodes[0].line))
+    for _, name, line in nodes[1:]:
+        columns = _LISTED.findall(line)
+        if columns:
+            return keys.issuperset(columns)
+        if name not in _KEEPS_ORDER:
+            return False
     return False
 
 
-def _nodes(plan: str) -> Iterator[tuple[int, str]]:
-    """The depth and the name of every node, from the root down."""
+def _called(plan: str, end: int) -> str:
+    """The name of the function whose arguments end there."""
+    depth = 0
+    for place in range(end - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(plan[place], 0)
+        if depth == 0:
+            return plan[:place][len(plan[:place].rstrip(_LETTERS)) :]
+    return ""
+
+
+def _nodes(plan: str) -> Iterator[_Node]:
+    """All nodes, from the root down."""
     for line in plan.splitlines():
         found = _NODE.match(line)
         if found is not None:
             # Rows that are sorted within partitions are in no order as a whole.
             is_local = found[2] == "Sort" and _WITHIN_PARTITIONS.search(line) is not None
-            yield len(found[1]) // 3, "LocalSort" if is_local else found[2]
+            yield _Node(len(found[1]) // 3, "LocalSort" if is_local else found[2], line)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from muhat._integers import round_half_even
@@ -30,6 +31,7 @@ from muhat.data.tallies import (
     SumTable,
     Tallies,
     Whole,
+    one_table,
     rows_of,
     tallies_of,
 )
@@ -58,22 +60,34 @@ def compiled(tally: SumTable, columns: Sequence[SqlColumn], dialect: Dialect) ->
 
 def queries_of(
     accumulator: object, columns: Sequence[SqlColumn | None], dialect: Dialect
-) -> list[Query] | None:
-    """All that an accumulator adds up, as queries; None if there is no SQL for some of it."""
+) -> list[list[Query]] | None:
+    """What an accumulator adds up, as the queries of each tally; None if some of it has no SQL."""
     tallies = tallies_of(accumulator)
     known = [column for column in columns if column is not None]
     if not tallies or len(known) < len(columns):
         return None
     try:
-        return [compiled(tally, known, dialect) for tally in tallies]
+        return [_parts(tally, known, dialect) for tally in tallies]
     except CannotPush:
         return None
 
 
-def answered(accumulator: Answers, queries: Sequence[Query], ask: Ask) -> list[Answers] | None:
+def _parts(tally: SumTable, columns: Sequence[SqlColumn], dialect: Dialect) -> list[Query]:
+    """The queries of a tally, none of them longer than the engine likes."""
+    query = compiled(tally, columns, dialect)
+    if dialect.most_names is None or query.names <= dialect.most_names:
+        return [query]
+    if len(tally.sums) < 2:
+        raise CannotPush
+    return [query for half in tally.halves() for query in _parts(half, columns, dialect)]
+
+
+def answered(
+    accumulator: Answers, queries: Sequence[Sequence[Query]], ask: Ask
+) -> list[Answers] | None:
     """The accumulator, with what the queries found in it; None if anything failed."""
     try:
-        found = [query.tallied(ask(query)) for query in queries]
+        found = [one_table([each.tallied(ask(each)) for each in parts]) for parts in queries]
         # Queries of one pass that do not see the same records are none.
         if len({rows_of(each) for each in found}) > 1 or not isinstance(accumulator, Tallies):
             return None
@@ -150,10 +164,11 @@ class _Compiler:
 
     def _sum(self, summand: Summand) -> str:
         there = [self._name(self._dialect.is_there(self._columns[c])) for c in summand.recorded]
-        counted = f" FILTER (WHERE {' AND '.join(there)})" if there else ""
+        every = self._name(" AND ".join(there), *there) if there else None
+        counted = "" if every is None else f" FILTER (WHERE {every})"
         if summand.number is None:
             return f"count(*){counted}"
-        return f"sum({self._whole(summand.number)}){counted}"
+        return self._dialect.total(self._whole(summand.number), counted)
 
     def _whole(self, number: Whole) -> str:
         """The name of a whole number."""
@@ -194,7 +209,7 @@ class _Compiler:
         if column.kind == "integer" and place.exponent > COARSEST_EXACT:
             column = SqlColumn(self._dialect.as_real(column.value), "float")
         value = self._name(column.value)
-        column = SqlColumn(value, column.kind, column.signed, column.scale)
+        column = replace(column, value=value)
         if column.kind == "float":
             nearest, center = self._nearest_to_float(value, place)
         else:
@@ -239,11 +254,11 @@ class _Compiler:
         low = -((_NEAR - place.center) * unit // factor)
         high = (place.center + _NEAR) * unit // factor
         center = -(-place.center * unit // factor)
-        narrow = column.kind == "integer" and column.signed
+        narrow = max((abs(place.center) + 2 * _NEAR) * unit, factor) < _NARROW
+        narrow = narrow and (column.narrow or (column.kind == "integer" and column.signed))
         if column.kind == "integer":
             least, most = (-1 << 63, (1 << 63) - 1) if column.signed else (0, (1 << 64) - 1)
             low, high, center = max(low, least), min(high, most), min(max(center, least), most)
-            narrow = narrow and max((abs(place.center) + _NEAR) * unit, factor) < _NARROW
         if low > high:
             return "CAST(NULL AS BIGINT)", str(center)
         if narrow and unit == 1:
@@ -251,11 +266,12 @@ class _Compiler:
         else:
             # From an even number of units below all others, so that nothing is negative.
             start = place.center - 2 * _NEAR
-            wide = f"CAST({value} AS {dialect.wide_type}) * {dialect.wide(factor)}"
-            rest = f"({wide} - {dialect.wide(start * unit)})"
+            exact = _signed if narrow and column.narrow else dialect.wide
+            number = f"CAST({value} AS {dialect.wide_type})" if exact == dialect.wide else value
+            rest = f"({number} * {exact(factor)} - {exact(start * unit)})"
             whole, left = dialect.quotient(rest, unit), dialect.remainder(rest, unit)
             odd = dialect.remainder(whole, 2)
-            up = f"CASE WHEN 2 * {left} + {odd} > {dialect.wide(unit)} THEN 1 ELSE 0 END"
+            up = f"CASE WHEN 2 * {left} + {odd} > {exact(unit)} THEN 1 ELSE 0 END"
             nearest = f"{whole} + {up} - {2 * _NEAR}"
         inside = f"{value} BETWEEN {low} AND {high}"
         return f"CASE WHEN {inside} THEN CAST({nearest} AS BIGINT) END", str(center)

@@ -20,7 +20,8 @@ class SqlColumn:
 
     `kind` is "float" (a float of 64 bits), "integer" (of 64 bits, `signed` or not), "decimal" (a
     whole number of units of 10^−scale) or "text". `real` is the nearest float of a decimal, where
-    the engine is known to find it.
+    the engine is known to find it. Whole numbers that are `narrow` are BIGINT, and divided as such
+    where that is exact.
     """
 
     value: str
@@ -28,6 +29,7 @@ class SqlColumn:
     signed: bool = True
     scale: int = 0
     real: str | None = None
+    narrow: bool = False
 
 
 class Dialect(ABC):
@@ -36,6 +38,9 @@ class Dialect(ABC):
     real_type: str
     wide_type: str
     """What holds whole numbers of 127 bits."""
+
+    most_names: int | None = None
+    """How many numbers of a record a query may make; None for any number."""
 
     def real(self, value: float) -> str:
         """A float, all its bits."""
@@ -58,6 +63,10 @@ class Dialect(ABC):
         if column.kind == "float":
             return f"({column.value} BETWEEN {self.real(-LARGEST)} AND {self.real(LARGEST)})"
         return f"({column.value} IS NOT NULL)"
+
+    def total(self, whole: str, counted: str) -> str:
+        """The exact sum of whole numbers of at most 2^45; `counted` says of which records."""
+        return f"sum({whole}){counted}"
 
     @abstractmethod
     def quotient(self, value: str, divisor: int) -> str:

@@ -26,6 +26,12 @@ class Query:
     stages: tuple[Stage, ...]
     cells: tuple[int, ...]
 
+    @property
+    def names(self) -> int:
+        """How many numbers are made of a record before anything is added up."""
+        projected = (stage.columns for stage in self.stages if stage.groups is None)
+        return sum(map(len, projected))
+
     def over(self, records: str, fence: str = "") -> str:
         """The text, for records that a query selects as x0, x1, …; `fence` ends projections."""
         text = records

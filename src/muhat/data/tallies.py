@@ -160,6 +160,11 @@ class SumTable(NamedTuple):
     by: tuple[RecordCell, ...]
     sums: tuple[Summand, ...]
 
+    def halves(self) -> tuple[SumTable, SumTable]:
+        """Two tables of the same cells, each with half of the sums; `one_table` joins them."""
+        middle = len(self.sums) // 2
+        return SumTable(self.by, self.sums[:middle]), SumTable(self.by, self.sums[middle:])
+
     def moved(self, places: Sequence[int]) -> SumTable:
         """The same of a source that has its columns elsewhere."""
         return SumTable(
@@ -194,6 +199,19 @@ def tallies_of(accumulator: object) -> list[SumTable] | None:
 def rows_of(found: Tallied) -> int:
     """All records of a table: each is in exactly one cell."""
     return sum(sums[0] for sums in found.values())
+
+
+def one_table(parts: Sequence[Tallied]) -> Tallied:
+    """What was found for the parts of a table; ValueError if they did not see the same records."""
+    first, *others = parts
+    for each in others:
+        if {cell: sums[0] for cell, sums in each.items()} != {
+            cell: sums[0] for cell, sums in first.items()
+        }:
+            raise ValueError("other records")
+    return {
+        cell: sum((each[cell][1:] for each in others), start=sums) for cell, sums in first.items()
+    }
 
 
 def box_summands(lattice: Lattice, drop: bool) -> tuple[Summand, ...] | None:
