@@ -14,7 +14,7 @@ from muhat.noise.entropy import system_words
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
-from muhat.protocols.randomizers.randomizer import random_order
+from muhat.protocols.randomizers.randomizer import in_random_order, random_order
 
 FALSE_ALARM = 1e-7
 PROMISE = Allowance(mh.ApproxDP(epsilon=1.0, delta=1e-6))
@@ -60,6 +60,22 @@ def test_equal_keys_are_drawn_again():
     assert not drawn
     assert random_order(1).tolist() == [0]
     assert random_order(0).tolist() == []
+
+
+def test_numbers_sorted_with_their_keys_are_in_any_order():
+    numbers = np.arange(4, dtype=np.uint64)
+    assert order_p_value(lambda size: in_random_order(numbers[:size], 24)) > FALSE_ALARM
+    # A key that is the same is drawn again, and the number does not decide.
+    drawn = [[5 << 24, 5 << 24 | 9, 1 << 24], [7 << 24, 3 << 24, 8 << 24 | 1]]
+    found = in_random_order(numbers[:3], 24, lambda count: np.array(drawn.pop(0), np.uint64))
+    assert found.tolist() == [1, 0, 2]
+    assert not drawn
+    assert in_random_order(numbers[:0], 24).tolist() == []
+    assert in_random_order(numbers[3:], 62).tolist() == [3]
+    # No room for keys that are all different: found by an order of their own.
+    many = np.arange(1000, dtype=np.uint64)
+    mixed = in_random_order(many, 50)
+    assert sorted(mixed.tolist()) == many.tolist() != mixed.tolist()
 
 
 def rows_of(randomizer, payloads):

@@ -27,7 +27,11 @@ from muhat.protocols.encodings.encoding import FINEST, Encoding, fresh_nonces
 from muhat.protocols.encodings.modulus import check_modulus, signed
 from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.fragment_noise import LAWS, FragmentNoise, fit
-from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer, random_order
+from muhat.protocols.randomizers.randomizer import (
+    MeanRandomizer,
+    Randomizer,
+    in_random_order,
+)
 
 Fragments = NDArray[np.uint64]
 
@@ -93,9 +97,9 @@ class Mixed(Randomizer):
             width = part.payload_bytes // part.messages
             for _ in range(part.numbers):
                 end = start + width * part.noise.fragments
-                fragments = payloads[:, start:end].reshape(-1, width)
-                order = random_order(len(fragments), words)
-                mixed[:, start:end] = fragments[order].reshape(len(mixed), end - start)
+                fragments = widened(payloads[:, start:end].reshape(-1, width))
+                fragments = in_random_order(fragments, part.noise.modulus_bits, words)
+                mixed[:, start:end] = narrowed(fragments, width).reshape(len(mixed), end - start)
                 start = end
         return fresh_nonces(len(nonces)), mixed
 
@@ -238,15 +242,13 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     def packed(self, fragments: Fragments) -> Bytes:
         """Fragments of shape (people, numbers, m) as payloads."""
-        flat = np.ascontiguousarray(fragments, "<u8").reshape(len(fragments), self.messages, 1)
-        return flat.view(np.uint8)[:, :, : self._width].reshape(len(fragments), self.payload_bytes)
+        flat = narrowed(fragments.reshape(-1), self._width)
+        return flat.reshape(len(fragments), self.payload_bytes)
 
     def unpacked(self, payloads: Bytes) -> Fragments:
         """The fragments of these payloads, of shape (people, numbers, m)."""
-        whole = np.zeros((len(payloads), self.messages, 8), np.uint8)
-        whole[:, :, : self._width] = payloads.reshape(len(payloads), self.messages, self._width)
         shape = len(payloads), self.numbers, self.noise.fragments
-        return whole.view("<u8").astype(np.uint64, copy=False).reshape(shape)
+        return widened(payloads.reshape(-1, self._width)).reshape(shape)
 
     def sums(self, remainders: Fragments, people: int) -> list[int]:
         """The sums of so many people's numbers, from the sums of their fragments, (numbers,)."""
@@ -312,3 +314,16 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
         fragments[..., 1:] = words(numbers.size * (m - 1)).reshape(*numbers.shape, m - 1)
         fragments[..., 0] = numbers - fragments[..., 1:].sum(axis=-1)
         return fragments & self._mask
+
+
+def widened(fragments: Bytes) -> Fragments:
+    """Numbers of some bytes each, the least significant first, (rows, bytes), as words."""
+    whole = np.zeros((len(fragments), FRAGMENT_BYTES), np.uint8)
+    whole[:, : fragments.shape[1]] = fragments
+    return whole.view("<u8")[:, 0].astype(np.uint64, copy=False)
+
+
+def narrowed(words: Fragments, width: int) -> Bytes:
+    """Words as numbers of so many bytes, (rows, width)."""
+    flat = np.ascontiguousarray(words, "<u8")[:, None]
+    return flat.view(np.uint8)[:, :width]
