@@ -33,7 +33,7 @@ from muhat.privacy import Privacy, as_typed
 from muhat.release.answer import CONFIDENCE
 from muhat.release.certificate import Certificate
 from muhat.release.display import certificate_lines
-from muhat.release.quantile_answer import QuantileAnswer, end_notes
+from muhat.release.quantile_answer import QuantileAnswer, end_notes, ranks_note
 from muhat.release.quantile_grids import words
 from muhat.statistics.quantiles import Quantiles
 
@@ -198,8 +198,7 @@ class QuantileSearch(Mechanism):
     def notes(self) -> list[str]:
         """What the errors mean."""
         return [
-            "The rank error counts records: each value will lie between records that far from its "
-            "quantile, whatever the data are.",
+            ranks_note("each value will lie", self.typical_rank_error),
             *certificate_lines(self.certificate),
             *end_notes(self.fractions),
         ]

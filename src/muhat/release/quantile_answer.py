@@ -46,10 +46,6 @@ MISSING = {
 }
 """What becomes of missing values, in words that follow every table."""
 
-RANKS_NOTE = (
-    "The rank error counts records: the value lies between records that far from the quantile."
-)
-
 RECORDS_NOTE = (
     "Intervals are for the quantiles of these records, clipped to the bounds: they cover noise "
     "alone."
@@ -348,7 +344,8 @@ class QuantileAnswer(Answer):
             about = [RECORDS_NOTE, f"No interval for a population: {self.why_no_population}."]
         if not any(search.asked for row in self.searches for search in row if search.rounds):
             about = [NO_INTERVAL_NOTE]
-        return [RANKS_NOTE, *about, *end_notes(self.fractions)]
+        typical = max(search.typical_error for row in self.searches for search in row)
+        return [ranks_note("the value lies", typical), *about, *end_notes(self.fractions)]
 
     def _recorded_lines(self) -> list[str]:
         """The noisy number of recorded values of every column."""
@@ -435,6 +432,15 @@ def read_search(fields: dict[str, Any]) -> NoisySearch:
     choices = {"rate": RankChoice, "half_rate": JointChoice, "rates": NestedChoice}
     kind = next((choice for key, choice in choices.items() if key in fields), NoisySearch)
     return kind.from_dict(fields)
+
+
+def ranks_note(lies: str, typical: float) -> str:
+    """What a rank error is, and how far values are off most often."""
+    return (
+        f"The rank error counts records: {lies} between records that far from the quantile, "
+        f"whatever the data are. Where records lie evenly it is off by about {typical:.2g} ranks, "
+        "root mean square."
+    )
 
 
 def end_notes(fractions: Sequence[float]) -> list[str]:

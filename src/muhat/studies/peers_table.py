@@ -31,7 +31,13 @@ ABLE: dict[str, tuple[str, str, str, str, str]] = {
         "maps",
     ),
     "joins with private tables": ("no", "no", "no", "yes", "no"),
-    "queries that a database runs": ("no", "a first version (ibis)", "no", "no", "no"),
+    "queries that a database runs": (
+        "DuckDB, PostgreSQL, Spark; ibis",
+        "a first version (ibis)",
+        "no",
+        "no",
+        "no",
+    ),
     "learning": (
         "least squares",
         "PCA, Theil–Sen regression",
