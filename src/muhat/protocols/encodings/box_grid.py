@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from muhat._plain import Plain
-from muhat.domains.box_lattice import BoxLattice
 from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.integer_query import IntegerQuery
@@ -38,9 +37,11 @@ class BoxGrid(Plain):
     @classmethod
     def of(cls, query: PartQuery | BlockQuery) -> Self | None:
         """That of a query about a box; None of another one."""
-        if not isinstance(query, IntegerQuery) or not isinstance(query.lattice, BoxLattice):
+        if not isinstance(query, IntegerQuery) or query.lattice is None:
             return None
-        box = query.lattice
+        box = query.lattice.plain_box
+        if box is None or box != query.lattice:
+            return None
         return cls(
             box.exponents,
             box.center_units,
