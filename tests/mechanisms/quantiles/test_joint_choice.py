@@ -6,21 +6,20 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 from joint_losses import doubled_losses
+from quartile_recipes import quartile_recipe
 
-from muhat.data.grids import UniformGrid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.quantiles.joint_choice import JointChoice
 from muhat.mechanisms.quantiles.quantile import QuantileRecipe, rank_errors
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.quantiles.recorded_count import spent_beside
 from muhat.noise.laws import INDEPENDENT
-from muhat.noise.protection import Protection
 from muhat.privacy import GDP, ZCDP, Neighbors, PureDP
 
 PURE, NORMAL = INDEPENDENT["laplace"], INDEPENDENT["normal"]
@@ -96,19 +95,7 @@ def test_the_rate_is_the_largest_that_the_halvings_pay_for(law, moves) -> None:
     assert JointChoice.from_dict(part.to_dict()) == part
 
 
-def recipe(law, promise, neighbors=Neighbors.SUBSTITUTE, n=1000, **options) -> QuantileRecipe:
-    """Quartiles of two columns."""
-    grids = [UniformGrid.between(0, 1e6), UniformGrid.between(0, 100, 1.0)]
-    return QuantileRecipe.of(
-        grids,
-        QUARTILES,
-        n,
-        law,
-        Protection(promise, neighbors, 1),
-        intervals=True,
-        finder=JointChoice,
-        **options,
-    )
+recipe = partial(quartile_recipe, JointChoice)
 
 
 @pytest.mark.parametrize(("law", "promise"), [(PURE, PureDP(1.0)), (NORMAL, ZCDP(0.5))])
