@@ -150,10 +150,11 @@ class ShuffleQuantile(QuantileEstimator):
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """Cuts that are closer together, or the quantiles."""
         asked, encoding = self._asked(protocol)
-        counts, share = CutCounts.of(asked, received.payloads), asked.share
+        (part,) = asked.summed(received.payloads)
+        counts, share = CutCounts.of(part), asked.share
         spent = share + spent_before(protocol)
         if spent == 1:
-            honest = asked.explains(received.payloads) and explained_before(protocol)
+            honest = part.is_explained and explained_before(protocol)
             return self._result(protocol, encoding, counts, () if honest else (UNEXPLAINED,))
         windows = self._windows(counts, self._before(protocol))
         cuts, is_last = self._cuts(windows, counts)
@@ -164,7 +165,7 @@ class ShuffleQuantile(QuantileEstimator):
             "people": received.users,
             "description": protocol.digest,
             "windows": [list(window) for window in windows],
-            **({} if asked.explains(received.payloads) else {"unexplained": True}),
+            **({} if part.is_explained else {"unexplained": True}),
         }
         asks = self._asks(cuts, 1 - spent if enough else ZOOM_SHARE, protocol.counted_on)
         return protocol.following(asks, protocol.users, entry)

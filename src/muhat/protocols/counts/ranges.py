@@ -137,15 +137,16 @@ class ShuffleRanges(RangesEstimator):
 
     def after(self, protocol: Protocol, received: Received) -> Release:
         """The counts of the people who have answered."""
-        people, payloads = received.users, received.payloads
+        people = received.users
         spread = self._spread(protocol, people)
         asked, encoding = self._asked(protocol)
-        counted = [each[0] for each in encoding.counts(asked.totals(payloads))]
+        (part,) = asked.summed(received.payloads)
+        counted = [each[0] for each in encoding.counts(part.totals)]
         # Whatever the records are, the blocks of a size hold everybody.
         lacking = np.abs([each.sum() - people for each in counted])
         errors = np.sqrt([spread.variance * len(each) for each in counted])
         whole = (lacking <= reach(spread.law, SURE, errors)).all()
-        told = () if whole and asked.explains(payloads) else (UNEXPLAINED,)
+        told = () if whole and part.is_explained else (UNEXPLAINED,)
         ascending = [counted[encoding.blocks.index(size)] for size in spread.tree.sizes]
         answer = CountedRanges(
             grid=self.grid,

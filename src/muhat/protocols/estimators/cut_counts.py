@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from muhat._arrays import Bytes, Floats
+from muhat._arrays import Floats
 from muhat.errors import InvalidInput
 from muhat.protocols.encodings.cut_encoding import CutEncoding
-from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import PartSums
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +34,13 @@ class CutCounts:
     noise: float
 
     @classmethod
-    def of(cls, randomizer: FragmentRandomizer, payloads: Bytes) -> CutCounts:
-        """What the fragments of a round tell, mixed or not."""
-        encoding = randomizer.encoding
+    def of(cls, part: PartSums) -> CutCounts:
+        """What the sums of a part of a round tell."""
+        encoding, people = part.asked.encoding, part.people
         if not isinstance(encoding, CutEncoding):
             raise InvalidInput("the round's numbers are not about cuts.")
-        people = len(payloads)
-        noise = float(np.sqrt(randomizer.variance(people))) / encoding.scale
-        differences = np.array(randomizer.totals(payloads), np.float64) / encoding.scale
+        noise = float(np.sqrt(part.asked.variance(people))) / encoding.scale
+        differences = np.array(part.totals, np.float64) / encoding.scale
         return cls(np.array(encoding.cuts), differences, people, noise)
 
     @property

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from muhat import _check
-from muhat._arrays import Bytes, Floats
+from muhat._arrays import Floats
 from muhat.domains import Reals
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -59,7 +59,7 @@ from muhat.protocols.means.shuffle_chain_state import (
     after_pull,
 )
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer, PartSums
 from muhat.protocols.randomizers.joint_randomizer import JointRandomizer
 from muhat.protocols.randomizers.randomizer import Received
 from muhat.protocols.roles.model import (
@@ -74,8 +74,6 @@ from muhat.protocols.roles.model import (
 from muhat.protocols.roles.protocol import MOST_USERS, Protocol
 from muhat.release.outside import CONFIDENCE, Outside
 from muhat.release.release import Release
-
-Parts = list[tuple[FragmentRandomizer, Bytes]]
 
 _ASKED: dict[str, set[tuple[str, ...]]] = {
     "near": {("domain", "cuts")},
@@ -142,9 +140,11 @@ class ShuffleChain(UnboundedMean):
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
         joint, state, schedule = _joint(protocol), self._state(protocol), self.schedule
-        parts, honest = list(joint.split(received.payloads)), joint.explains(received.payloads)
+        parts = joint.summed(received.payloads)
+        honest = all(part.is_explained for part in parts)
         if state.stage == "mean":
-            return self._release(protocol, state, parts, honest=honest)
+            told = () if honest and explained_before(protocol) else (UNEXPLAINED,)
+            return self._release(protocol, state, parts, told)
         spent = spent_before(protocol) + joint.share
         following = self._following(schedule, state, parts, spent, protocol.round)
         entry = {
@@ -168,41 +168,42 @@ class ShuffleChain(UnboundedMean):
         self,
         schedule: ShuffleChainSchedule,
         state: ChainState,
-        parts: Parts,
+        parts: Sequence[PartSums],
         spent: Fraction,
         rounds: int,
     ) -> ChainState:
         """What the answers of a round lead to."""
         if state.stage in ("last", "aside"):
             after = after_last if state.stage == "last" else after_aside
-            return after(schedule, state, CutCounts.of(*parts[0]))
-        asked, payloads = parts[0]
-        value = asked.mean_of(asked.totals(payloads), len(payloads))
+            return after(schedule, state, CutCounts.of(parts[0]))
+        first, people = parts[0], parts[0].people
         if state.stage == "pull":
-            noise = asked.expected_error(len(payloads))
-            again = CutCounts.of(*parts[1]) if parts[1:] else None
-            return after_pull(schedule, state, again, value, noise)
-        counts = CutCounts.of(*parts[1])
-        noise = asked.expected_error(len(payloads), self.weights)
-        return after_near(schedule, state, counts, value, noise, spent, rounds)
+            noise = first.asked.expected_error(people)
+            again = CutCounts.of(parts[1]) if parts[1:] else None
+            return after_pull(schedule, state, again, first.mean, noise)
+        counts = CutCounts.of(parts[1])
+        noise = first.asked.expected_error(people, self.weights)
+        return after_near(schedule, state, counts, first.mean, noise, spent, rounds)
 
     def _asks(self, state: ChainState, spent: Fraction, honest: int) -> JointRandomizer:
         """What everybody is asked in a round."""
         return ChainRounds(self.schedule, self.weights, honest).asked(state, spent)
 
     def _release(
-        self, protocol: Protocol, state: ChainState, parts: Parts, *, honest: bool
+        self,
+        protocol: Protocol,
+        state: ChainState,
+        parts: Sequence[PartSums],
+        told: tuple[str, ...],
     ) -> Release:
         """The mean, with its noise, of the last ball."""
         lengths = np.array(self.lengths)
-        asked, payloads = parts[0]
-        users = len(payloads)
-        told = () if honest and explained_before(protocol) else (UNEXPLAINED,)
-        value, covariance = asked.mean_of(asked.totals(payloads), users), asked.covariance(users)
+        users = parts[0].people
+        value, covariance = parts[0].mean, parts[0].asked.covariance(users)
         unshrunk = None
-        for beyond, fragments in parts[1:-1]:
-            shell = beyond.mean_of(beyond.totals(fragments), users)
-            scales: Floats = np.sqrt(np.diag(beyond.covariance(users)))
+        for beyond in parts[1:-1]:
+            shell = beyond.mean
+            scales: Floats = np.sqrt(np.diag(beyond.asked.covariance(users)))
             unshrunk = value + shell / lengths
             value = value + shrunk(shell, float(scales.max())) / lengths
             covariance = covariance + np.diag((scales / lengths) ** 2)
@@ -216,7 +217,7 @@ class ShuffleChain(UnboundedMean):
             domain=around(np.array(state.center), state.high, lengths),
             noise=_normal(covariance),
             certificate=None,
-            outside=_outside(*parts[-1]),
+            outside=_outside(parts[-1]),
             unshrunk=unshrunk,
         )
 
@@ -279,10 +280,10 @@ def _cuts(asked: FragmentRandomizer) -> tuple[float, ...]:
     return asked.encoding.cuts if isinstance(asked.encoding, CutEncoding) else ()
 
 
-def _outside(asked: FragmentRandomizer, payloads: Bytes) -> Outside:
+def _outside(part: PartSums) -> Outside:
     """How many people are not in the last ball."""
-    counts = CutCounts.of(asked, payloads)
-    reach = float(range_reach(asked.noise.law, CONFIDENCE, counts.errors)[-1])
+    counts = CutCounts.of(part)
+    reach = float(range_reach(part.asked.noise.law, CONFIDENCE, counts.errors)[-1])
     return Outside.of(counts.people - float(counts.below[-1]), reach, counts.people)
 
 

@@ -71,18 +71,10 @@ class Mixed(Randomizer):
             yield part, np.ascontiguousarray(payloads[:, start:end])
             start = end
 
-    def explains(self, payloads: Bytes) -> bool:
-        """Whether honest people may have sent these, but for a chance of `WRAP` a number.
-
-        If not, somebody has sent a false fragment; if so, nobody knows.
-        """
+    def summed(self, payloads: Bytes) -> list[PartSums]:
+        """The sums of every part, whether the payloads are mixed or not."""
         people = len(payloads)
-        for part, fragments in self.split(payloads):
-            low, high, reach = part.encoding.low, part.encoding.high, part.noise.reach(people)
-            least, most = people * low - reach, people * high + reach
-            if not all(least <= each <= most for each in part.totals(fragments)):
-                return False
-        return True
+        return [PartSums(part, part.totals(mine), people) for part, mine in self.split(payloads)]
 
     def keeps_mixed(self, promise: Privacy, users: int) -> bool:
         """That of the noise, if enough people add theirs: see `Randomizer`."""
@@ -314,6 +306,30 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
         fragments[..., 1:] = words(numbers.size * (m - 1)).reshape(*numbers.shape, m - 1)
         fragments[..., 0] = numbers - fragments[..., 1:].sum(axis=-1)
         return fragments & self._mask
+
+
+@dataclass(frozen=True, eq=False)
+class PartSums:
+    """What so many people's fragments of one part of a round add up to."""
+
+    asked: FragmentRandomizer
+    totals: Sequence[int]
+    people: int
+
+    @property
+    def mean(self) -> Floats:
+        """Of the records, if these are their sums, of shape (d,)."""
+        return self.asked.mean_of(self.totals, self.people)
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether honest people may have such sums, but for a chance of `WRAP`.
+
+        If not, somebody has sent a false fragment; if so, nobody knows.
+        """
+        encoding, reach = self.asked.encoding, self.asked.noise.reach(self.people)
+        least, most = self.people * encoding.low - reach, self.people * encoding.high + reach
+        return all(least <= each <= most for each in self.totals)
 
 
 def widened(fragments: Bytes) -> Fragments:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from muhat import _cbor, _check, privacy
-from muhat._plain import Plain
+from muhat._plain import MALFORMED, Plain
 from muhat._text import joined
 from muhat.errors import InvalidInput, MuhatError
 from muhat.privacy import Neighbors, Privacy, cautions
@@ -34,9 +34,6 @@ from muhat.release.release import Release
 
 SCHEMA = "muhat.protocol/2"
 """The meaning of an existing field never changes; a new meaning is a new schema."""
-
-_CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
-"""What may become of a description that makes up what earlier rounds have learnt."""
 
 MOST_ROUNDS = 250
 MOST_USERS = 1 << 32
@@ -132,7 +129,7 @@ class Protocol:
     def _check_round(self) -> None:
         try:
             self.estimator.check_round(self)
-        except _CONTRADICTIONS as error:
+        except MALFORMED as error:
             if isinstance(error, MuhatError):
                 raise
             raise InvalidInput(
