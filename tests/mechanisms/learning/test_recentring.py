@@ -281,6 +281,30 @@ def test_one_record_in_twenty_is_four_deviations_beyond_what_may_be_lost(n: int,
         assert n / 20 - last.beyond_far >= 3.99 * noise
 
 
+@pytest.mark.parametrize("dim", [1, 2, 8, 32])
+def test_a_pure_choice_strays_too_seldom_for_its_noise_to_count(dim: int) -> None:
+    # Nothing is drawn: the law of the last radius for normal records, cell by cell.
+    schedule = schedule_for(dim, 20_000, mh.PureDP(epsilon=1.0))
+    last, place = schedule.last, EDGES // 2
+    lengths = np.sqrt(np.random.default_rng(dim).chisquare(dim, schedule.n))
+    found = schedule.edges[place] * lengths / np.quantile(lengths, 0.9)
+    places = last.pure_places(place)
+    up_to = np.searchsorted(np.sort(found), schedule.edges[places], "right")
+    weights = np.array(last.pure_weights(places, place))
+    rate = schedule.finder(len(places), last.pure_share).rate / 2.0**FRACTION_BITS
+    target = schedule.n - last.beyond_pure - 0.5
+    loss = np.maximum(0, np.maximum(np.append(0, up_to[:-1]) - target, target - up_to) + 0.5)
+
+    def expected_square(weights: np.ndarray) -> float:
+        law = weights * np.exp(-rate * loss)
+        return float(law @ schedule.edges[places] ** 2 / law.sum() / schedule.edges[place] ** 2)
+
+    # Little more than twice the radius that nine records in ten have, where all places alike would
+    # add several times that by the few that are hundreds of times as large.
+    assert expected_square(weights) <= 2.1**2
+    assert expected_square(np.ones(len(places))) > 4 * expected_square(weights)
+
+
 def test_the_least_number_of_records_is_just_enough() -> None:
     for promise in (*PROMISES, mh.PureDP(epsilon=1)):
         for dim in (1, 8, 300):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -26,12 +27,11 @@ SAFE = 1 + 1e-9
 
 def exponents(counts: list[int], target: Fraction, rate: int) -> list[int]:
     """2^54·η·ℓ of every cell, as the choice has them."""
-    sides, beyond = levels_of(np.cumsum(counts), target, rate, FAR)
-    assert beyond == 0
     cells = [-1] * len(counts)
-    for level in (level for side in sides for level in side):
+    for level in chain(*levels_of(np.cumsum(counts), target, rate, FAR)):
         assert set(cells[level.first : level.behind]) == {-1}
         cells[level.first : level.behind] = [level.exponent] * (level.behind - level.first)
+    assert -1 not in cells
     return cells
 
 
@@ -39,6 +39,7 @@ def law(choice: RankChoice, counts: list[int], target: Fraction, times: int = 1)
     """The probability of every cell, at a multiple of the rate."""
     found = exponents(counts, target, times * choice.rate)
     weights = np.exp(-(np.array([one - min(found) for one in found], float) / 2.0**FRACTION_BITS))
+    weights *= choice.weights or 1
     return np.asarray(weights / weights.sum())
 
 
@@ -95,9 +96,9 @@ def test_exponents_are_those_of_the_formula_for_every_target() -> None:
         left = [math.floor(rate * (target + HALF - count)) for count in up_to]
         expected = [max(0, *both) for both in zip(left, right, strict=True)]
         assert exponents(counts, target, rate) == expected
-        near, beyond = levels_of(np.array(up_to), target, rate, 60)
-        assert beyond == sum(one > min(expected) + 60 for one in expected)
-        assert sum(level.behind - level.first for side in near for level in side) == 9 - beyond
+        near = list(chain(*levels_of(np.array(up_to), target, rate, 60)))
+        beyond = sum(one > min(expected) + 60 for one in expected)
+        assert sum(level.behind - level.first for level in near) == 9 - beyond
 
 
 def test_every_uniform_number_gives_the_level_of_the_exact_law() -> None:
@@ -127,6 +128,44 @@ def test_cells_are_drawn_as_often_as_their_law_says() -> None:
         for p in (law(choice, counts, target, times) for times in (1, 2))
     ]
     assert sizes[0] < chi2.isf(1e-6, 5) < sizes[1] / 10
+
+
+def test_cells_of_more_weight_are_drawn_as_much_oftener() -> None:
+    # 4000 draws, one χ² at 10^-6; without weights it would be a hundred times larger.
+    counts, weights = [1, 0, 2, 0, 3, 1], (5, 1, 2, 40, 3, 7)
+    choice = RankChoice(6, PURE, Fraction(1, 4), weights=weights)
+    drawn = np.bincount([choice.find(np.array(counts), 3) for _ in range(4000)], minlength=6)
+    sizes = [
+        float(np.sum((drawn - 4000 * p) ** 2 / (4000 * p)))
+        for p in (law(each, counts, 3 - HALF) for each in (choice, replace(choice, weights=None)))
+    ]
+    assert sizes[0] < chi2.isf(1e-6, 5) < sizes[1] / 10
+
+
+def test_weights_move_with_nobody_and_are_in_the_rank_error() -> None:
+    weights = (1, 64, 8, 1)
+    choice = RankChoice(4, PURE, Fraction(1), weights=weights)
+    plain = replace(choice, weights=None)
+    assert choice.spent == plain.spent
+    for counts in product(range(3), repeat=4):
+        own = law(choice, list(counts), 2 - HALF)
+        for other in relations(choice, list(counts)):
+            ratio = np.log(own / law(choice, other, 2 - HALF))
+            assert np.abs(ratio).max() <= SAFE
+    # Cells of little weight are found only if the others are that much farther off.
+    reach = choice.rank_error(0.99)
+    assert reach > plain.rank_error(0.99)
+    counts = [1, 9, 7, 8]
+    records = np.repeat(np.arange(4), counts)
+    for rank in range(1, 26):
+        first, last = records[max(rank - reach, 1) - 1], records[min(rank + reach, 25) - 1]
+        assert law(choice, counts, rank - HALF)[first : last + 1].sum() >= 0.99
+
+
+def test_weights_are_positive_whole_numbers_for_all_cells() -> None:
+    for weights in ((1, 2), (1, 0, 3), (1, 2.5, 3)):
+        with pytest.raises(InvalidInput, match="weights"):
+            RankChoice(3, PURE, Fraction(1), weights=weights)
 
 
 def test_a_number_at_the_edge_between_two_levels_gets_more_bits() -> None:

@@ -48,6 +48,12 @@ steps of the scale."""
 ASIDE_STEP, ASIDE_PLACES = 18, 4
 """Around a centre that was moved aside: radii so many steps of the scale apart, and how many."""
 
+PURE_STEP, PURE_PLACES = 7, 122
+"""Under pure noise: places close by are so many steps of the scale apart, and how many."""
+
+NEAR_WEIGHT = 1 << 50
+"""Of radii up to the one that most records have, under pure noise; of the farthest it is 1."""
+
 MOST_EACH, MOST_NEAR = 0.035, 0.12
 """The largest shares of a comparison far outside, and of the search close by."""
 
@@ -171,13 +177,9 @@ class LastRadius:
     # One choice under pure noise.
 
     @property
-    def _pure_cells(self) -> int:
-        return len(self.pure_places(EDGES // 2))
-
-    @property
     def _pure_reach(self) -> float:
-        """How far the choice strays at strength 1, in records."""
-        return 2 * math.log(50 * self._pure_cells)
+        """How far the choice strays at strength 1, in records, among the places up to 3r."""
+        return 2 * math.log(10 * steps_of(3.0) / PURE_STEP)
 
     @property
     def _small_part(self) -> float:
@@ -192,10 +194,20 @@ class LastRadius:
 
     def pure_places(self, place: int) -> Places:
         """Where it looks: close to a radius finely, and up to the largest."""
-        inside = place - 91 + 7 * np.arange(122)
+        inside = place + PURE_STEP * (np.arange(PURE_PLACES) - 13)
         inside = inside[(inside >= 0) & (inside < EDGES - 1)]
         far = np.linspace(inside[-1] if len(inside) else 0, EDGES - 1, 61)
         return np.unique(np.concatenate([inside, np.rint(far[1:]).astype(np.int64)]))
+
+    def pure_weights(self, places: Places, place: int) -> tuple[int, ...]:
+        """How likely places are beforehand, given that of r: as the square of r by their radius.
+
+        So radii that are needlessly large add as little to the mean square of the noise far out
+        as close by. A group far outside must be a little larger to be seen.
+        """
+        ratio = SMALLEST ** ((places - place) / (EDGES - 1))
+        weights = np.rint(NEAR_WEIGHT * np.minimum(ratio, 1) ** 2)
+        return tuple(np.maximum(weights, 1).astype(int).tolist())
 
     @property
     def uncapped_pure(self) -> int:

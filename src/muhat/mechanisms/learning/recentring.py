@@ -233,7 +233,9 @@ class _Chain:
         last, counts = self._schedule.last, found.counts
         if self._schedule.pure:
             places = last.pure_places(found.place)
-            return self._find("outer radius", counts, places, last.pure_share, last.beyond_pure)
+            weights = last.pure_weights(places, found.place)
+            share, beyond = last.pure_share, last.beyond_pure
+            return self._find("outer radius", counts, places, share, beyond, weights)
         below = found.place + last.far
         if below >= EDGES - 1 or self._is_outer(counts, below):
             places = last.near_places(found.place)
@@ -381,7 +383,15 @@ class _Chain:
         places = np.array([place, EDGES - 1])
         return self._find(name, counts, places, share, beyond) == place
 
-    def _find(self, name: str, counts: Counts, places: Places, share: Fraction, above: int) -> int:
+    def _find(
+        self,
+        name: str,
+        counts: Counts,
+        places: Places,
+        share: Fraction,
+        above: int,
+        weights: tuple[int, ...] | None = None,
+    ) -> int:
         """The place that leaves about so many records outside, and pay for it.
 
         A single place is no question.
@@ -394,7 +404,7 @@ class _Chain:
         # Records beyond the last place count there: all of them are in some cell.
         up_to[-1] = counts.sum()
         merged = np.diff(up_to, prepend=0)
-        cell = schedule.finder(len(places), share).find(merged, above=above)
+        cell = schedule.finder(len(places), share, weights).find(merged, above=above)
         place = int(places[cell])
         steps.transcript.steps.append(Step(name, share, float(schedule.edges[place])))
         return place

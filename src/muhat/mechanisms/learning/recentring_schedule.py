@@ -185,11 +185,18 @@ class Schedule(
         step = 16 if self.dim < MANY_DIM else 4
         return np.arange(place, noise, -step)[: len(self.radius_places)][::-1]
 
-    def finder(self, cells: int, share: Fraction) -> NoisySearch:
-        """What finds a cell by rank for a share of the promise, with the noise of its kind."""
-        finder = RankChoice if self.pure else NoisySearch
+    def finder(
+        self, cells: int, share: Fraction, weights: tuple[int, ...] | None = None
+    ) -> NoisySearch:
+        """What finds a cell by rank for a share of the promise, with the noise of its kind.
+
+        Under pure noise cells may have weights.
+        """
+        asked = (cells, self.search_law, self.strength_squared(share))
         contributions = self.protection.contributions
-        return finder(cells, self.search_law, self.strength_squared(share), contributions)
+        if self.pure:
+            return RankChoice(*asked, contributions, weights=weights)
+        return NoisySearch(*asked, contributions)
 
     @property
     def beyond(self) -> int:

@@ -16,6 +16,9 @@ Its rank error grows with the logarithm of the number of cells, where T noisy co
 need T, or √T, times their noise. Further questions with noise, for an interval, are those of a
 search.
 
+Where cells have public weights w(c), whole numbers, P(c) ∝ w(c)·exp(−η·ℓ(c)): no person moves a
+weight, so the range stays what it is.
+
 The law is exact: exponents are whole numbers, weights are enclosed between integers, and a uniform
 number gets as many bits as it takes to fall between two of them.
 Proof: docs/proofs/choices-by-rank.md.
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,6 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muhat import _check
 from muhat._plain import Key
 from muhat.mechanisms.quantiles.choice import Choice, Choosing
 from muhat.mechanisms.quantiles.noisy_search import SEARCH_KEYS
@@ -49,13 +54,15 @@ _HALF = Fraction(1, 2)
 class ChosenByRank(Choosing):
     """The cell is drawn when the counts are there."""
 
+    _choice: RankChoice
+
     def _part(self, tally: Tally, rounds: int) -> int:
         """The cell, drawn from the counts of all of them."""
         if tally.block_bits or len(tally.up_to) != self._last + 1:
             raise AssertionError("a choice is among all cells at once")
         if not rounds:
             return 0
-        return chosen(tally.up_to, self._target, self._choice.least_rate, self._words)
+        return self._choice.drawn(tally.up_to, self._target, self._words)
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,16 @@ class RankChoice(Choice, keys=(*SEARCH_KEYS, Key("rate", text=True))):
 
     name = "exponential"
     walk = ChosenByRank
+
+    weights: tuple[int, ...] | None = None
+    """A public whole number for each cell, in proportion to which it is chosen; None: all alike."""
+
+    def __post_init__(self) -> None:
+        if self.weights is not None:
+            _check.count("weights", len(self.weights), least=self.cells, most=self.cells)
+            for weight in self.weights:
+                _check.count("weights", weight)
+        super().__post_init__()
 
     @property
     def spent(self) -> int:
@@ -108,6 +125,11 @@ class RankChoice(Choice, keys=(*SEARCH_KEYS, Key("rate", text=True))):
         """What is done, in a few words."""
         return self._described("a choice")
 
+    def drawn(self, up_to: Counts, target: Fraction, words: Words) -> int:
+        """A cell, from the counts of all of them."""
+        ends = None if self.weights is None else list(accumulate(self.weights, initial=0))
+        return chosen(up_to, target, self.rate, words, ends)
+
     def _ranks(self, log_confidence: float) -> int:
         """A cell with the rank exists, and is e^{ηg} times as likely as one that is too far off.
 
@@ -116,7 +138,8 @@ class RankChoice(Choice, keys=(*SEARCH_KEYS, Key("rate", text=True))):
         if self.cells < 2:
             return 0
         odds = math.exp(log_confidence) / -math.expm1(log_confidence)
-        reach = math.log((self.cells - 1) * odds) / self._per_rank * (1 + 1e-12)
+        cells = sum(self.weights) / min(self.weights) if self.weights else self.cells
+        reach = math.log((cells - 1) * odds) / self._per_rank * (1 + 1e-12)
         return max(0, math.ceil(reach) - (self.quantile is None))
 
 
@@ -128,15 +151,12 @@ class Level(NamedTuple):
     behind: int
 
 
-def levels_of(
-    up_to: Counts, target: Fraction, rate: int, reach: int
-) -> tuple[list[list[Level]], int]:
+def levels_of(up_to: Counts, target: Fraction, rate: int, reach: int) -> list[list[Level]]:
     """The cells by their exponents 2^54·η·ℓ, as whole numbers, up to `reach` above the least.
 
-    Rounded down where the target is no multiple of ½. Lists of levels whose exponents ascend, and
-    how many cells lie beyond.
+    Rounded down where the target is no multiple of ½. Lists of levels whose exponents ascend.
 
-    >>> levels_of(np.array([2, 2, 5]), Fraction(3, 2), 10, 100)[0]
+    >>> levels_of(np.array([2, 2, 5]), Fraction(3, 2), 10, 100)
     [[Level(exponent=0, first=0, behind=1)], [Level(exponent=10, first=1, behind=3)]]
     """
     below = math.floor(rate * (_HALF + target))  # left of the target: this − rate·F(c)
@@ -164,8 +184,7 @@ def levels_of(
         Level(above + rate * count, right + first, right + behind)
         for count, first, behind in _runs(before[right:stop])
     ]
-    found += [side for side in (leftward[::-1], rightward) if side]
-    return found, start + len(up_to) - stop
+    return found + [side for side in (leftward[::-1], rightward) if side]
 
 
 def _runs(ascending: Counts) -> list[tuple[int, int, int]]:
@@ -177,21 +196,30 @@ def _runs(ascending: Counts) -> list[tuple[int, int, int]]:
     return list(zip(ascending[first].tolist(), first, [*edges, len(ascending)], strict=True))
 
 
-def chosen(up_to: Counts, target: Fraction, rate: int, words: Words = system_words) -> int:
+def chosen(
+    up_to: Counts,
+    target: Fraction,
+    rate: int,
+    words: Words = system_words,
+    ends: Sequence[int] | None = None,
+) -> int:
     """A cell, with probability exactly ∝ exp(−exponent/2^54).
+
+    `ends` are 0, w(0), w(0) + w(1), … if the cells have weights, which it is in proportion to, too.
 
     A uniform number of [0, 1) is known by its first bits, the heights at which the weights of the
     levels lie on top of each other by enclosures, those of cells too far off by an upper bound;
-    all become finer until the number lies within one level, whose cells are alike.
+    all become finer until the number lies within one level, whose cells differ in weight alone.
     """
+    ends = range(len(up_to) + 1) if ends is None else ends
     bits, drawn, precision = 0, 0, _FIRST_PRECISION
     while True:
         drawn, bits = drawn << WORD_BITS | int(words(1)[0]), bits + WORD_BITS
-        levels, lower, upper = _heights(up_to, target, rate, precision)
+        levels, lower, upper = _heights(up_to, target, rate, precision, ends)
         index = enclosed_index(drawn, bits, lower, upper)
         if index is not None:
-            level = levels[index]
-            return level.first + uniform_below(level.behind - level.first, words)
+            first, behind = (ends[cell] for cell in levels[index][1:])
+            return bisect_right(ends, first + uniform_below(behind - first, words)) - 1
         precision *= 2
 
 
@@ -208,14 +236,14 @@ def enclosed_index(drawn: int, bits: int, lower: list[int], upper: list[int]) ->
 
 
 def _heights(
-    up_to: Counts, target: Fraction, rate: int, precision: int
+    up_to: Counts, target: Fraction, rate: int, precision: int, ends: Sequence[int]
 ) -> tuple[list[Level], list[int], list[int]]:
     """Levels, and enclosures of 0, w_0, w_0 + w_1, … and of all, as integers over 2^precision.
 
-    Cells beyond the levels weigh less than 2^−precision each.
+    Cells beyond the levels weigh less than 2^−precision each, times their own weight.
     """
-    sides, beyond = levels_of(up_to, target, rate, precision << FRACTION_BITS)
-    least = min(side[0].exponent for side in sides)
+    sides = levels_of(up_to, target, rate, precision << FRACTION_BITS)
+    least, beyond = min(side[0].exponent for side in sides), ends[-1]
     lower, upper = [], []
     ratios: dict[int, tuple[int, int]] = {}
     for side in sides:
@@ -226,11 +254,12 @@ def _heights(
                 if gap not in ratios:
                     ratios[gap] = exponential(gap, FRACTION_BITS, precision)
                 weight, exponent = multiply(weight, ratios[gap], precision), level.exponent
-            cells = level.behind - level.first
-            lower.append(weight[0] * cells)
-            upper.append(weight[1] * cells)
+            room = ends[level.behind] - ends[level.first]
+            beyond -= room
+            lower.append(weight[0] * room)
+            upper.append(weight[1] * room)
     levels = [level for side in sides for level in side]
-    # The last entries are all cells, those beyond counted as none and as 2^−precision each.
+    # The last entries are all cells, those beyond counted as none and as 2^−precision each unit.
     return (
         levels,
         [*accumulate(lower, initial=0), sum(lower)],
