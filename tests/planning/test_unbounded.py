@@ -145,9 +145,27 @@ def test_more_records_than_enough_are_enough(rho: float) -> None:
 )
 def test_every_kind_of_promise_is_kept_by_noise_of_its_kind(promise: Any) -> None:
     release = plan(privacy=promise).release(records())
-    law = "euclidean-norm" if isinstance(promise, mh.PureDP) else "normal"
+    # Under (ε, δ) pure noise is less in three dimensions.
+    law = "euclidean-norm" if isinstance(promise, mh.PureDP | mh.ApproxDP) else "normal"
     assert release.noise.to_dict()["law"] == law
     assert np.linalg.norm(release.value - records().mean(axis=0)) < 30
+
+
+def test_delta_is_left_unused_where_pure_noise_is_less() -> None:
+    promise, pure = mh.ApproxDP(epsilon=1, delta=1e-6), mh.PureDP(epsilon=1)
+    for dim, is_pure in ((2, True), (3, True), (10, False), (30, False)):
+        for missing in ("drop", "none"):
+            asked = {"domain": mh.Reals(dim, 1e4), "n": 20_000, "missing": missing}
+            made = plan(**asked, privacy=promise)
+            assert ("pure, which is less here" in made.describe()) == is_pure
+            alone = plan(**asked, privacy=pure)
+            # What δ adds to a pure ε is next to nothing.
+            assert (made.error_at(1.0) == pytest.approx(alone.error_at(1.0), rel=1e-5)) == is_pure
+            # The whole promise is charged, and said, all the same.
+            assert made.privacy == promise
+            assert "a smaller weight" not in alone.describe()
+    released = mh.mean(records(5000), domain=SPACE, privacy=promise)
+    assert np.abs(released.value - 5).max() < 0.5
 
 
 def test_too_few_records_are_refused_by_how_many_unless_one_insists() -> None:

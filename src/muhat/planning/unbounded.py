@@ -20,7 +20,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.learning.learning import Method
 from muhat.mechanisms.learning.pure_mean import PureMean
 from muhat.mechanisms.learning.recentring import Recentring
-from muhat.mechanisms.learning.recentring_schedule import Schedule
+from muhat.mechanisms.learning.recentring_schedule import Schedule, with_least_noise
 from muhat.mechanisms.learning.recorded_recentring import RecordedRecentring
 from muhat.mechanisms.learning.sharing import Sharing
 from muhat.noise.kinds import NoiseKind
@@ -111,6 +111,11 @@ class LearntMean(RealsMean):
         assert self.domain.magnitude is not None
         radii = [self.domain.magnitude * 10.0**power for power in range(-6, 1)]
         return [(radius, self.error_if(radius)) for radius in radii]
+
+    def facts(self) -> Rows:
+        """The noise, too, if the promise does not ask for its kind."""
+        chosen = self.method.sharing.pure and self.privacy.admits_normal
+        return [*super().facts(), *([["noise", "pure, which is less here"]] if chosen else [])]
 
     def decisive(self) -> dict[str, Any]:
         """How errors are measured, too."""
@@ -218,6 +223,7 @@ def make_method(asked: Unassuming, sharing: Sharing) -> tuple[Method, tuple[str,
     beyond = f"values beyond ±{sharing.magnitude:g} are clipped to that"
     missing = missing_line(rule, sharing.dim, "the centre that is found")
     if mechanism in (None, "recentring"):
+        sharing = with_least_noise(sharing)
         fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection, sharing.kind)
         schedule = Schedule(*fields)
         schedule = replace(schedule, pure_mean=schedule.pure_mean_of(sharing.protection))
@@ -230,7 +236,8 @@ def make_method(asked: Unassuming, sharing: Sharing) -> tuple[Method, tuple[str,
             "in the value, not in its interval, what lies beyond an inner radius may count with a "
             "smaller weight, if it is noise"
         )
-        return method, (beyond, missing, finest, shell)
+        has_shell = not (schedule.pure or schedule.last.on_line)
+        return method, (beyond, missing, finest, *([shell] if has_shell else []))
     assert mechanism is not None
     _refuse_unsuited(mechanism, sharing, faithful)
     estimator = _of_paper(mechanism, sharing, faithful, asked.scale)

@@ -29,6 +29,7 @@ from muhat.mechanisms.learning.sharing import Sharing, least_number, short_fract
 from muhat.mechanisms.quantiles.noisy_search import NoisySearch
 from muhat.mechanisms.quantiles.rank_choice import RankChoice
 from muhat.mechanisms.sums.recipe import Recipe
+from muhat.noise.kinds import NoiseKind
 from muhat.noise.protection import Protection
 
 SHRUNK = 0.75
@@ -60,6 +61,10 @@ LEAST_LEARNING = Fraction(26, 100)
 THICK, THINNEST = 2.5, 1.02
 """A centre may move if the last radius is so many times the inner one; a shell is told from the
 ball within if it is so many times the second."""
+
+PURE_WORTH = 0.66
+"""Pure noise in all steps must be at most so much of normal noise, on a ball of the same radius: its
+last radius is often larger, and there is no shell that could be shrunk."""
 
 LEAN, LEAN_MANY = math.sqrt(0.5), math.sqrt(0.3)
 """A shell is given such a part of what would be best if all of it were needed, less in many
@@ -336,3 +341,18 @@ class Schedule(
     def least_n(self) -> int:
         """The least number of records that is enough; noise on the mean is chosen for each."""
         return least_number(lambda n: replace(self, n=n, pure_mean=None).is_enough)
+
+
+def with_least_noise(sharing: Sharing) -> Sharing:
+    """The same steps, with pure noise where that is less on the common path.
+
+    Under (ε, δ) that is so in a few dimensions. On a line the mean alone has it (`pure_mean.py`).
+    """
+    if sharing.pure or sharing.dim == 1:
+        return sharing
+    fields = (sharing.magnitude, sharing.weights, sharing.n, sharing.protection)
+    pure, normal = (Schedule(*fields, kind) for kind in (NoiseKind.PURE, NoiseKind.NORMAL))
+    if not pure.is_enough:
+        return sharing
+    noise, most = (each.noise(1.0, float(each.likely_final_share)) for each in (pure, normal))
+    return replace(sharing, kind=NoiseKind.PURE) if noise <= PURE_WORTH * most else sharing
