@@ -63,7 +63,7 @@ THICK, THINNEST = 2.5, 1.02
 ball within if it is so many times the second."""
 
 PURE_WORTH = 0.66
-"""Pure noise in all steps must be at most so much of normal noise, on a ball of the same radius: its
+"""Pure noise in all steps must be at most so much of normal noise on a ball of the same radius: the
 last radius is often larger, and there is no shell that could be shrunk."""
 
 LEAN, LEAN_MANY = math.sqrt(0.5), math.sqrt(0.3)
