@@ -3,6 +3,7 @@
     python scripts/fresh_keys.py --keys 20                       the default tests
     python scripts/fresh_keys.py --keys 5 -m slow tests/noise    slow ones of a room
     python scripts/fresh_keys.py --keys 40 --logs FOLDER         goes on with what is in FOLDER
+    python scripts/fresh_keys.py -m slow --keys 20 --first 4 --write    from the fourth key on
 
 A first run notes which tests draw: themselves, by a fixture that outlives them, by a helper that
 draws once, or while they are collected. These are run on the keys fresh-01, fresh-02, …, so that
@@ -14,6 +15,9 @@ Printed are the tests that failed, and on which keys. What fails once in a thous
 among them, so a second table has the comparisons whose numbers come near to their bounds: how many
 standard deviations of what was seen the bound lies beyond its mean. Whether that is too near
 depends on the law: a largest of many at 5.5 standard errors of its own shows as 4, and is fine.
+
+`--write` puts what was run, at which commit, on tests/fresh_keys.md, beside what other runs put
+there: a key takes the slow tests a quarter of an hour, and they need not all be run on one day.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "tests" / "fresh_keys.md"
 NEAR = 6.0
 """Comparisons are shown whose bounds are nearer than so many deviations."""
 
@@ -70,6 +75,8 @@ def run(folder: Path, name: str, asked: argparse.Namespace, **environment: str) 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests that draw on other keys.")
     parser.add_argument("--keys", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="the number of the first key")
+    parser.add_argument("--write", action="store_true", help="note the keys on the page")
     parser.add_argument("--every", action="store_true", help="every parameter on every key")
     parser.add_argument("--whole", type=int, default=2, help="keys for all tests that draw")
     parser.add_argument("--workers", type=int, default=2)
@@ -82,23 +89,49 @@ def main() -> int:
         (folder / name).mkdir(parents=True, exist_ok=True)
     run(folder, "drawing", asked, FRESH_KEYS_NOTE=str(folder / "drawn"))
     failures: dict[str, list[str]] = defaultdict(list)
-    for number in range(asked.keys):
+    for number in range(asked.first - 1, asked.keys):
         key = f"fresh-{number + 1:02}"
         share = "0 1" if asked.every else f"{number} {asked.keys}"
         chosen = {"FRESH_KEYS_CHOOSE": str(folder), "FRESH_KEYS_SHARE": share}
-        if number >= asked.whole:
+        if number >= asked.first - 1 + asked.whole:
             chosen["FRESH_KEYS_COMPARING"] = "1"
         printed = run(folder, key, asked, **chosen)
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$", printed, re.MULTILINE)
         for test in dict.fromkeys(failed):
             failures[test].append(key)
-        print(f"{key}: {printed.strip().splitlines()[-1]}", flush=True)
-    print(f"\n{len(failures)} tests failed on some of {asked.keys} keys (logs: {folder})")
+        tests = sum(map(len, re.findall(r"^([.sFE]+)(?: +\[ *\d+%\])?$", printed, re.MULTILINE)))
+        print(f"{key}: {tests} tests, {len(failed)} failed", flush=True)
+        if asked.write:
+            note(" ".join([asked.marked, *asked.paths]), key, tests, failed)
+    print(f"\n{len(failures)} tests failed on some of these keys (logs: {folder})")
     for test, keys in sorted(failures.items()):
-        print(f"  {len(keys):3} of {asked.keys}  {test}  ({', '.join(keys)})")
+        print(f"  {len(keys):3}  {test}  ({', '.join(keys)})")
     print(f"\ncomparisons within {NEAR:g} deviations of their bounds")
     print("\n".join(near(folder / "compared")))
     return 1 if failures else 0
+
+
+HEADER = """\
+# Tests on other keys
+
+Which tests were run on streams of other keys, when, and what failed. A test of several parameters
+is run with some of them on each key, so that every one is on as many streams as there are keys.
+Written by `python scripts/fresh_keys.py --write`.
+
+| tests | key | commit | run | failed |
+|---|---|---|--:|---|
+"""
+
+
+def note(asked: str, key: str, tests: int, failed: list[str]) -> None:
+    """Put a key on the page, in place of what stood there of the same tests and key."""
+    commit = ["git", "rev-parse", "--short", "HEAD"]
+    at = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    start = f"| {asked} | {key} |"
+    lines = PAGE.read_text().removeprefix(HEADER).splitlines() if PAGE.exists() else []
+    kept = [line for line in lines if not line.startswith(start)]
+    kept.append(f"{start} {at} | {tests} | {', '.join(failed) or '–'} |")
+    PAGE.write_text(HEADER + "".join(f"{line}\n" for line in sorted(kept)))
 
 
 def near(folder: Path) -> list[str]:
