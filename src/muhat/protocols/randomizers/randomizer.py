@@ -82,7 +82,7 @@ class Randomizer(Plain, ABC, tag="kind"):
     def mixed(
         self, nonces: Bytes, payloads: Bytes, words: Words = system_words
     ) -> tuple[Bytes, Bytes]:
-        """The messages in random order, as a shuffler hands them on: nonces and payloads."""
+        """The messages as a shuffler hands them on, in an order that says nothing of theirs."""
 
     @property
     @abstractmethod
@@ -217,27 +217,6 @@ def random_orders(rows: int, size: int, words: Words = system_words) -> NDArray[
         if not len(again):
             return orders
         keys[again] = words(len(again) * size).reshape(len(again), size)
-
-
-def in_random_order(
-    numbers: NDArray[np.uint64], bits: int, words: Words = system_words
-) -> NDArray[np.uint64]:
-    """The same numbers, all below 2^bits, in a uniformly random order.
-
-    A word has room for a random key above a number, and sorting words is several times as fast as
-    finding an order. Given that no two keys are equal, all orders are equally likely, whatever the
-    numbers are; if two are, all are drawn again. Where that would be often it is `random_order`.
-    """
-    size, room = len(numbers), WORD_BITS - bits
-    if 2 * size.bit_length() > room + 2:
-        return numbers[random_order(size, words)]
-    shift = np.uint64(bits)
-    while True:
-        keyed = words(size) >> shift << shift | numbers
-        keyed.sort()
-        keys = keyed >> shift
-        if (keys[1:] != keys[:-1]).all():
-            return np.asarray(keyed & np.uint64((1 << bits) - 1))
 
 
 def check_shapes(records: Floats, nonces: Bytes, width: int) -> int:

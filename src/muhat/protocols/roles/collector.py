@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -137,30 +137,53 @@ class Collector:
     def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
         """Keep what is possible, new, and not more than there are users."""
         possible = self._possible(payloads)
-        rejected[Rejection.PAYLOAD] += int((~possible).sum())
-        nonces, payloads = nonces[possible], payloads[possible]
-        kept = np.zeros(len(nonces), bool)
-        for row, nonce in enumerate(nonces):
-            key = nonce.tobytes()
-            if key in self._seen:
+        if not possible.all():
+            rejected[Rejection.PAYLOAD] += int((~possible).sum())
+            nonces, payloads = nonces[possible], payloads[possible]
+        flat = nonces.tobytes()
+        keys = [flat[at : at + NONCE_BYTES] for at in range(0, len(flat), NONCE_BYTES)]
+        kept = self._new(keys, rejected)
+        if len(kept) < len(keys):
+            nonces, payloads = nonces[kept], payloads[kept]
+        if len(kept):
+            self._nonces.append(nonces)
+            self._payloads.append(payloads)
+
+    def _new(self, keys: list[bytes], rejected: Counter[Rejection]) -> Sequence[int]:
+        """Which of these nonces are taken, from now on: each once, up to the number of users."""
+        most, seen, together = self.protocol.users, self._seen, set(keys)
+        if (
+            len(together) == len(keys)
+            and seen.isdisjoint(together)
+            and len(seen) + len(keys) <= most
+        ):
+            seen |= together
+            return range(len(keys))
+        kept = []
+        for row, key in enumerate(keys):
+            if key in seen:
                 rejected[Rejection.REPLAYED] += 1
-            elif self.users == self.protocol.users:
+            elif len(seen) == most:
                 rejected[Rejection.FULL] += 1
             else:
-                self._seen.add(key)
-                kept[row] = True
-        if kept.any():
-            self._nonces.append(nonces[kept])
-            self._payloads.append(payloads[kept])
+                seen.add(key)
+                kept.append(row)
+        return kept
 
     def received(self) -> Received:
         """The messages, ordered by nonce."""
-        size = self._payload_bytes
         nonces = np.concatenate([np.empty((0, NONCE_BYTES), np.uint8), *self._nonces])
-        payloads = np.concatenate([np.empty((0, size), np.uint8), *self._payloads])
         high, low = nonces.view(">u8").T
         order = np.lexsort((low, high))
-        return Received(nonces[order], payloads[order])
+        places = np.empty(len(order), np.intp)
+        places[order] = np.arange(len(order))
+        payloads, start = np.empty((len(order), self._payload_bytes), np.uint8), 0
+        for block in self._payloads:
+            payloads[places[start : start + len(block)]] = block
+            start += len(block)
+        # What is in order now need not be held twice.
+        self._nonces, self._payloads = [nonces[order]], [payloads]
+        return Received(self._nonces[0], payloads)
 
     def restore(self, state: bytes) -> Self:
         """Take everything that `state()` saved; InvalidInput if it is damaged.
