@@ -291,8 +291,8 @@ def prefix_counter(
     much with every step; both are for up to 1,024 steps.
 
     `memory` is "full" (8 bytes of noise for every answer, made at the start) or "few-buffers" (the
-    noise of 2,048 answers at a time whatever the horizon, a third slower, an error 2·10⁻⁴ larger;
-    normal noise alone). Pure privacy is for up to 65,536 steps.
+    noise of 2,048 answers at a time whatever the horizon; pushes take half as long again, and the
+    error is 2·10⁻⁴ larger; normal noise alone). Pure privacy is for up to 65,536 steps.
 
     The answers are A·x + noise, the same as of a batch release: up to 1,024 steps (512 for p > 2)
     with the best factorisation, made with the plan, in a few seconds at most; then with the

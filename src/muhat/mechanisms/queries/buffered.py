@@ -76,7 +76,7 @@ class BufferedNoise:
             self.weight, self.reading, self.carried = (
                 int(state[key]) for key in ("weight", "reading", "carried")
             )
-            if len(self.sums) != len(self.filter.weights):
+            if len(self.sums) != len(self.filter.weights) or not 0 <= self.drawn <= plan.size:
                 raise ValueError
 
     def to_dict(self) -> dict[str, Any]:
