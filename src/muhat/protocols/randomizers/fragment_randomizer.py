@@ -30,6 +30,7 @@ from muhat.protocols.randomizers.fragment_noise import LAWS, FragmentNoise, fit
 from muhat.protocols.randomizers.randomizer import (
     MeanRandomizer,
     Randomizer,
+    Received,
 )
 
 Fragments = NDArray[np.uint64]
@@ -58,6 +59,8 @@ _AT_ONCE = 1 << 22
 class Mixed(Randomizer):
     """One whose messages are private when their fragments are mixed with others', not before."""
 
+    adds_up = True
+
     parts: tuple[FragmentRandomizer, ...]
     """What is asked, each with numbers, noise and a share of the promise of its own."""
 
@@ -78,10 +81,21 @@ class Mixed(Randomizer):
             yield part, np.ascontiguousarray(payloads[:, start:end])
             start = end
 
-    def summed(self, payloads: Bytes) -> list[PartSums]:
-        """The sums of every part, whether the payloads are mixed or not."""
-        people = len(payloads)
-        return [PartSums(part, part.totals(mine), people) for part, mine in self.split(payloads)]
+    def summed(self, received: Received) -> list[PartSums]:
+        """The sums of every part, whether the payloads are mixed, added or neither."""
+        people = received.users
+        return [
+            PartSums(part, part.totals(mine, people), people)
+            for part, mine in self.split(received.payloads)
+        ]
+
+    def added(self, payloads: Bytes) -> Bytes:
+        """Every fragment the sum of those in its place, modulo q: see `Randomizer`."""
+        found = []
+        for part, mine in self.split(payloads):
+            fragments = part.unpacked(mine).sum(axis=0, keepdims=True, dtype=np.uint64)
+            found.append(part.packed(fragments & part._mask))
+        return np.concatenate(found, axis=1)
 
     def keeps_mixed(self, promise: Privacy, users: int) -> bool:
         """That of the noise, if enough people add theirs: see `Randomizer`."""
@@ -263,11 +277,12 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The mean of the records, whether the payloads are mixed or not: see `MeanRandomizer`."""
-        return self.mean_of(self.totals(payloads), len(payloads))
+        people = len(nonces)
+        return self.mean_of(self.totals(payloads, people), people)
 
-    def totals(self, payloads: Bytes) -> list[int]:
-        """The sums of all people's numbers, whether the payloads are mixed or not."""
-        return self.sums(self._remainders(payloads), len(payloads))
+    def totals(self, payloads: Bytes, people: int) -> list[int]:
+        """The sums of all people's numbers, whether the payloads are mixed, added or neither."""
+        return self.sums(self._remainders(payloads), people)
 
     def mean_of(self, sums: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""

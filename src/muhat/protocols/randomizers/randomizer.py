@@ -27,7 +27,10 @@ from muhat.protocols.encodings.encoding import NONCE_BYTES
 
 @dataclass(frozen=True, eq=False)
 class Received:
-    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload)."""
+    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload).
+
+    Where a randomizer's payloads add up there may be one of all users together.
+    """
 
     nonces: Bytes
     payloads: Bytes
@@ -43,6 +46,9 @@ class Randomizer(Plain, ABC, tag="kind"):
 
     kind: ClassVar[str]
     """What JSON calls it."""
+
+    adds_up: ClassVar[bool] = False
+    """Whether one payload can say of many people what all of theirs do: see `added`."""
 
     if TYPE_CHECKING:  # a field of some
 
@@ -83,6 +89,10 @@ class Randomizer(Plain, ABC, tag="kind"):
         self, nonces: Bytes, payloads: Bytes, words: Words = system_words
     ) -> tuple[Bytes, Bytes]:
         """The messages as a shuffler hands them on, in an order that says nothing of theirs."""
+
+    def added(self, payloads: Bytes) -> Bytes:
+        """These payloads, or one that says as much, of shape (1, payload), where they add up."""
+        return payloads
 
     @property
     @abstractmethod
