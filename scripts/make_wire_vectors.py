@@ -331,7 +331,8 @@ def _fragments(name: str, protocol: Protocol) -> dict[str, Any]:
     noise = [int(word % 2001) - 1000 for word in drawn(f"{name}, noise", r)]
     rounded = encoding.integers(record[None, :], given(rounding))
     numbers = rounded + np.array([noise], np.int64)
-    fragments = randomizer._split(numbers.view(np.uint64), given(splitting))
+    uniform = np.array(splitting, np.uint64).reshape(1, r, m - 1)
+    fragments = randomizer.completed(numbers.view(np.uint64), uniform)
     return {
         "description": name,
         "record": [_float(x) for x in record.tolist()],

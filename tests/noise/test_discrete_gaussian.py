@@ -52,9 +52,12 @@ def p_value(draws: NDArray[np.int64], variance: Fraction, ends: int) -> float:
         (Fraction(100), 25, Fraction(105)),
     ],
 )
+@pytest.mark.parametrize("tabled", [True, False])
 def test_draws_have_their_law_and_a_slightly_wrong_variance_is_told_apart(
-    variance: Fraction, ends: int, wrong: Fraction
+    variance: Fraction, ends: int, wrong: Fraction, tabled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not tabled:
+        monkeypatch.setattr(module, "OFTEN", 1 << 40)
     draws = discrete_gaussian(variance, 400_000)
     assert draws.dtype == np.int64
     assert p_value(draws, variance, ends) > FALSE_ALARM

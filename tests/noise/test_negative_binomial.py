@@ -23,7 +23,8 @@ from scipy import special, stats
 
 from muhat.errors import InvalidInput
 from muhat.noise import negative_binomial as module
-from muhat.noise.negative_binomial import laplace_part, negative_binomial
+from muhat.noise.inversion import _number, inverted, table
+from muhat.noise.negative_binomial import _MarkedCycles, laplace_part, negative_binomial
 
 FALSE_ALARM = 1e-7
 CAUGHT = 1e-20
@@ -197,13 +198,14 @@ def test_every_short_beginning_is_decided_exactly_if_all_its_continuations_agree
     # The last number ends at 1, where the count is infinite: it can never be decided.
     counts = reference_counts(rate, parts, [Fraction(u, whole) for u in range(whole)])
     for u, (first, last) in enumerate(itertools.pairwise(counts)):
-        assert module._count(rate, parts, u, bits) == (first if first == last else None)
-    assert module._count(rate, parts, whole - 1, bits) is None
+        assert _number(_MarkedCycles(rate, parts), u, bits) == (first if first == last else None)
+    assert _number(_MarkedCycles(rate, parts), whole - 1, bits) is None
 
 
 @pytest.mark.parametrize(("rate", "parts"), CASES)
 def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, parts: int) -> None:
-    least, most = module._thresholds(rate, parts)
+    known_table = table(_MarkedCycles(rate, parts))
+    least, most = known_table.least, known_table.most
     assert np.all(most.astype(object) + 1 - least.astype(object) <= 1)
     for m in range(min(6, least.size)):
         for first in {int(least[m]) + step for step in (-1, 0, 1)} | {int(most[m])}:
@@ -211,13 +213,13 @@ def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, parts:
                 continue
             for second in (0, 1 << 63, ONES - 1):
                 source = Replay([first, second, 0x5555555555555555, 1])
-                found = module._marked_cycles(rate, parts, 1, source)
+                found = inverted(_MarkedCycles(rate, parts), 1, source)
                 known = Fraction(first << 64 | second, 1 << 128)
                 assert found.tolist() == reference_counts(rate, parts, [known])
     certain = [int(level) for level in least if level < ONES]
     drawn = [word for level in certain for word in (level - 1, level + 1) if 0 <= word <= ONES]
     source = Replay([*drawn, *[1 << 62] * 10])
-    found = module._marked_cycles(rate, parts, len(drawn), source).tolist()
+    found = inverted(_MarkedCycles(rate, parts), len(drawn), source).tolist()
     known = [Fraction(word << 64 | 1 << 62, 1 << 128) for word in sorted(drawn)]
     assert sorted(found) == reference_counts(rate, parts, known)
 
@@ -225,7 +227,7 @@ def test_words_at_an_edge_are_continued_until_they_decide(rate: Fraction, parts:
 def test_the_deepest_tail_is_decided_and_a_slightly_wrong_rate_is_another_law() -> None:
     words = [ONES, ONES, ONES, 12345, 0]
     expected = reference_counts(TINY, 33, [Fraction(2**256 - 2**64 + 12345, 2**256)])
-    assert module._marked_cycles(TINY, 33, 1, Replay(words)).tolist() == expected
+    assert inverted(_MarkedCycles(TINY, 33), 1, Replay(words)).tolist() == expected
     assert expected[0] > 20
     honest = module._cumulative(TINY, 33, 512)
     off_by_little = module._cumulative(TINY * (1 + Fraction(1, 1 << 60)), 33, 512)
@@ -257,14 +259,6 @@ def test_the_slack_of_the_series_is_needed_and_enough(monkeypatch: pytest.Monkey
             assert low + 1 < mpmath.atanh(mpf(ratio)) * 2**256 < high
 
 
-def test_bits_inside_an_enclosure_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = 1 << 512
-    wide = ((whole // 4, whole * 3 // 4), (whole * 3 // 8, whole * 7 // 8))
-    monkeypatch.setattr(module, "_cumulative", lambda rate, parts, precision: wide)
-    found = [module._count(HALF, 50, u, 3) for u in range(8)]
-    assert found == [0, 0, None, 1, 1, 1, None, None]
-
-
 @pytest.mark.parametrize(("rate", "parts"), [*CASES, (Fraction(1000), 50), (Fraction(1, 3), 999)])
 @pytest.mark.parametrize("precision", [512, 1024])
 def test_the_cumulative_law_is_enclosed(rate: Fraction, parts: int, precision: int) -> None:
@@ -282,7 +276,7 @@ def test_the_cumulative_law_is_enclosed(rate: Fraction, parts: int, precision: i
 def test_a_rate_beyond_every_table_gives_zeros_and_still_decides() -> None:
     rate = Fraction(10**6)
     assert not negative_binomial(100, rate, 1000).any()
-    assert module._marked_cycles(rate, 100, 1, Replay([ONES, 5])).tolist() == [0]
+    assert inverted(_MarkedCycles(rate, 100), 1, Replay([ONES, 5])).tolist() == [0]
 
 
 # The law.
@@ -376,8 +370,3 @@ def test_sizes_and_refusals() -> None:
         negative_binomial(0, HALF, 1)
     with pytest.raises(InvalidInput, match="size"):
         laplace_part(HALF, 3, -1)
-
-
-def test_thresholds_cannot_be_written_to() -> None:
-    for array in module._thresholds(HALF, 100):
-        assert not array.flags.writeable

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import toeplitz
 
-from muhat.workloads.buffered import SCALE_BITS, BufferedRoot, buffered_root
+from muhat.workloads.buffered import SCALE_BITS, BufferedRoot, ExponentialSum, buffered_root
 from muhat.workloads.toeplitz_floor import prefix_floor
 
 
@@ -32,6 +32,34 @@ def test_lengths_of_a_block_are_those_of_the_whole():
     root = buffered_root(500)
     assert (root.lengths(100, 200) == root.lengths(0, 500)[100:200]).all()
     assert (np.diff(root.lengths(0, 500)) <= 0).all()
+
+
+def test_far_from_the_end_lengths_are_hardly_longer_than_those_of_the_columns():
+    root = buffered_root(9000)
+    lengths = root.lengths(0, 9000)
+    squares = np.cumsum(root.coefficients() ** 2)[::-1]
+    assert (lengths**2 >= squares).all()
+    assert np.allclose(lengths**2, squares, rtol=2e-3)
+    assert np.allclose(lengths[-4096:] ** 2, squares[-4096:], rtol=1e-9)
+    assert len(set(lengths.tolist())) < 4096 + 100
+
+
+@pytest.mark.parametrize("size", [1, 2, 60, 1000, 10**6, 1 << 22])
+def test_the_inverse_is_one_to_a_hundred_bits(size):
+    root = buffered_root(size)
+    assert root.discrepancy < Fraction(1, 1 << 100)
+    assert min(root.inverse.weights) > 0
+    rests = list(root.inverse.rests)
+    assert rests == sorted(rests)
+
+
+def test_a_digit_of_the_inverse_that_is_wrong_is_noticed():
+    root = buffered_root(60)
+    right = root.inverse
+    rests = [*right.rests[:-1], right.rests[-1] + (1 << 60)]
+    other = BufferedRoot(root.size, root.decays, root.weights)
+    other.__dict__["inverse"] = ExponentialSum(tuple(rests), right.weights)
+    assert other.discrepancy > Fraction(1, 1 << 70)
 
 
 @pytest.mark.parametrize("size", [1, 2, 30, 300])

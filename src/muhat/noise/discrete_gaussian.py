@@ -4,7 +4,8 @@ By rejection from discrete Laplace noise of the whole scale t = ⌊σ⌋ + 1 (Ca
 Steinke 2020): −|k|/t − γ(k) = −k²/(2σ²) − const for γ(k) = (|k| − σ²/t)²/(2σ²), so a proposal k
 is kept with probability e^−γ(k), that is if a standard exponential number is at least γ(k).
 That number is known to 55 fractional bits, which mostly decide in floats with a proved error;
-otherwise it gets more bits and is compared in rationals.
+otherwise it gets more bits and is compared in rationals. Where many are drawn of a small variance
+a table of the law pays (`inversion.py`): one random word a number.
 
 Whole numbers have no stable Gaussian law: the sum of h independent N_Z(0, s²), the parts of noise
 that h people add, is not quite N_Z(0, h·s²). It is so close, though, that the promise of
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -26,7 +28,10 @@ from muhat import _check
 from muhat.errors import InvalidInput
 from muhat.noise.density import FRACTION_BITS, LAPLACE
 from muhat.noise.discrete import discrete_laplace
+from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import Words, system_words
+from muhat.noise.exact import Enclosure, multiply
+from muhat.noise.inversion import Cumulative, inverted
 from muhat.noise.norms import RealNumbers
 from muhat.noise.strips import BLOCK, draw
 from muhat.privacy.rounding import MARGIN, float_at_least
@@ -34,6 +39,9 @@ from muhat.privacy.rounding import MARGIN, float_at_least
 MOST_VARIANCE = Fraction(1 << 80)
 LEAST_VARIANCE = Fraction(1, 1 << 80)
 """Between them samples are int64 and the floats of a decision are far from their limits."""
+
+OFTEN = 64
+"""So many numbers for each unit of the scale are drawn with a table."""
 
 _BITS = FRACTION_BITS + 1
 LEAST_PART_VARIANCE = Fraction(1, 8)
@@ -43,6 +51,7 @@ _DIGITS = 50
 _TWICE_PI_SQUARE = Decimal("19.7392088021787172376689819997523022706")  # rounded down
 _FARTHEST = Decimal(2000)  # e^−2000 is far below every float
 _FINE = 64
+_NOTHING = Decimal("1e-60")
 
 
 def discrete_gaussian(
@@ -60,6 +69,9 @@ def discrete_gaussian(
     variance = Fraction(variance)  # an int or a float would be divided inexactly
     size = _check.count("size", size, least=0)
     scale = math.isqrt(math.floor(variance)) + 1
+    if size >= OFTEN * scale:
+        drawn = inverted(_Gaussian(variance), size, words)
+        return np.where(drawn & 1, (drawn + 1) >> 1, -(drawn >> 1))
     found = np.empty(size, np.int64)
     missing = np.arange(size)
     while missing.size:
@@ -71,6 +83,39 @@ def discrete_gaussian(
             rejected.append(places[~_kept(proposed, variance / scale, variance, words)])
         missing = np.concatenate(rejected)
     return found
+
+
+@dataclass(frozen=True)
+class _Gaussian:
+    """The same law on 0, 1, −1, 2, −2, … as 0, 1, 2, 3, 4, …."""
+
+    variance: Fraction
+
+    def cumulative(self, precision: int) -> Cumulative:
+        """With w_k = exp(−k²/(2σ²)), w_{k+1}/w_k falls by the same factor from k to k + 1."""
+        one = 1 << precision
+        halved = 1 / (2 * self.variance)
+        ratio = _over(falling_exponential(halved, precision), one)
+        factor = _over(falling_exponential(2 * halved, precision), one)
+        weight, sums = (one, one), [(one, one)]
+        while weight[1] >> (precision - precision // 4):
+            weight = multiply(weight, ratio, precision)
+            ratio = multiply(ratio, factor, precision)
+            for _ in range(2):
+                sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
+        # What is left out is on both sides less than a geometric series.
+        tail = -(-2 * weight[1] * ratio[1] // (one - ratio[1]))
+        least, most = sums[-1][0], sums[-1][1] + tail
+        return (
+            tuple((low << precision) // most for low, _ in sums),
+            tuple(min(-(-(high << precision) // least), one) for _, high in sums),
+        )
+
+
+def _over(enclosure: tuple[Fraction, Fraction], whole: int) -> Enclosure:
+    """Multiples of 1/whole as integers."""
+    least, most = (bound * whole for bound in enclosure)
+    return least.numerator, most.numerator
 
 
 def _kept(
@@ -135,9 +180,10 @@ def closeness(part_variance: Fraction, parts: int) -> float:
         total = parts * _ripple(variance)
         k = 1
         while k < parts:
-            # η_k falls with k, so the first of a few neighbours stands for all of them.
-            alike = min(max(1, k // _FINE), parts - k)
+            # η_k falls with k, so the first of a few neighbours stands for all of them, and one
+            # that is nothing for all that follow.
             ripple = _ripple(variance * k / (k + 1))
+            alike = min(max(1, k // _FINE), parts - k) if ripple > _NOTHING else parts - k
             total += alike * ripple / (1 - ripple)
             k += alike
         # It covers the roundings of the few operations on each of about 1,500 terms too.

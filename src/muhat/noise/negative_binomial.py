@@ -14,8 +14,8 @@ cycle is then one chosen at random from a permutation of its own. Proofs: shared
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -28,7 +28,8 @@ from muhat.errors import InvalidInput
 from muhat.noise.discrete import LEAST_RATE, coins, geometric
 from muhat.noise.enclosures import falling_exponential
 from muhat.noise.entropy import WORD_BITS, Words, system_words
-from muhat.noise.exact import PRECISION, Enclosure, exponential, multiply
+from muhat.noise.exact import Enclosure, exponential, multiply
+from muhat.noise.inversion import Cumulative, inverted
 
 FEW_PARTS = 32
 """Up to here all cycles are drawn: a permutation has at most −ln(1 − a) < 35 on average."""
@@ -55,7 +56,7 @@ def negative_binomial(
             marked = coins(Fraction(1, parts), rows.size, words)
             found[rows[marked]] += lengths[marked]
     else:
-        counts = _marked_cycles(rate, parts, size, words)
+        counts = inverted(_MarkedCycles(rate, parts), size, words)
         owners = np.repeat(np.arange(size), counts)
         np.add.at(found, owners, _random_cycle(rate, owners.size, words))
     return found
@@ -111,58 +112,19 @@ def _below(bounds: Integers, words: Words) -> Integers:
     return found.view(np.int64)
 
 
-def _marked_cycles(rate: Fraction, parts: int, size: int, words: Words) -> Integers:
-    """Independent Poisson numbers of mean −ln(1 − a)/parts, of shape (size,)."""
-    least, most = _thresholds(rate, parts)
-    counts = np.zeros(size, np.int64)
-    first = words(size)
-    pending = np.flatnonzero(first >= least[0])
-    drawn = first[pending]
-    found = least.searchsorted(drawn, side="right")
-    undecided = (found == least.size) | (drawn <= most[found - 1])
-    counts[pending] = found
-    for index in pending[undecided].tolist():
-        counts[index] = _settle(rate, parts, int(first[index]), words)
-    return counts
+@dataclass(frozen=True)
+class _MarkedCycles:
+    """The Poisson law of mean −ln(1 − a)/parts."""
+
+    rate: Fraction
+    parts: int
+
+    def cumulative(self, precision: int) -> Cumulative:
+        return _cumulative(self.rate, self.parts, precision)
 
 
 @lru_cache(maxsize=64)
-def _thresholds(rate: Fraction, parts: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """What a first word tells: below least[m] the count is at most m, above most[m] it is more."""
-    lower, upper = _cumulative(rate, parts, PRECISION)
-    shift = PRECISION - WORD_BITS
-    least = np.array([level >> shift for level in lower], np.uint64)
-    most = np.array([-(-level >> shift) - 1 for level in upper], np.uint64)
-    for array in (least, most):
-        array.setflags(write=False)
-    return least, most
-
-
-def _settle(rate: Fraction, parts: int, u: int, words: Words) -> int:
-    """The count of a uniform number that begins with a given word, with as many as it takes."""
-    bits = WORD_BITS
-    while (count := _count(rate, parts, u, bits)) is None:
-        u, bits = u << WORD_BITS | int(words(1)[0]), bits + WORD_BITS
-    return count
-
-
-def _count(rate: Fraction, parts: int, u: int, bits: int) -> int | None:
-    """The m with P(count < m) ≤ (all numbers that begin with these bits) < P(count ≤ m), if any."""
-    precision = PRECISION
-    while precision < 4 * bits:
-        precision *= 2
-    lower, upper = _cumulative(rate, parts, precision)
-    shift = precision - bits
-    count = bisect_left(lower, u + 1 << shift)
-    if count == len(lower) or (count > 0 and upper[count - 1] > u << shift):
-        return None
-    return count
-
-
-@lru_cache(maxsize=64)
-def _cumulative(
-    rate: Fraction, parts: int, precision: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _cumulative(rate: Fraction, parts: int, precision: int) -> Cumulative:
     """Encloses P(count ≤ m) over 2^precision, for m = 0, 1, … until P(m) < 2^(−precision/4)."""
     mean = _mean(rate, parts, precision)
     weight = (

@@ -6,14 +6,13 @@ An engine takes terms in units and gives running sums with noise in units. It ne
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 from operator import mul
 from typing import Any, ClassVar
 
 import numpy as np
 
 from muhat._arrays import Floats, Integers
-from muhat.mechanisms.queries.buffered import BufferedSum, buffered_deviations
+from muhat.mechanisms.queries.buffered import BufferedNoise, buffered_deviations
 from muhat.mechanisms.queries.event_weights import Weights
 from muhat.mechanisms.queries.running_laplace import LaplaceRunningNoise
 from muhat.mechanisms.queries.running_optimum import OptimalRunningNoise
@@ -69,9 +68,14 @@ class KeptNoise(Engine):
     memory = "full"
 
     def __init__(self, noise: Integers, sums: list[int]) -> None:
-        self.noise = noise
         self.sums = sums
+        self._keep(noise)
+
+    def _keep(self, noise: Integers) -> None:
+        """Noise of the answers that come next."""
+        self.noise = noise
         self.place = 0
+        self._column = np.ascontiguousarray(noise).reshape(-1).data
 
     @classmethod
     def start(cls, plan: Noise) -> KeptNoise:
@@ -84,15 +88,17 @@ class KeptNoise(Engine):
             raise ValueError
         return cls(words.reshape(plan.size - pushed, plan.dim), sums)
 
-    @cached_property
-    def _column(self) -> memoryview:
-        return np.ascontiguousarray(self.noise[:, 0]).data
+    def _draw(self) -> None:
+        """What to do when there is no more: all was drawn at the start, and the horizon is near."""
+        raise AssertionError("there is noise for every answer up to the horizon")
 
     def push(self, term: int) -> int:
-        self.sums[0] += term
-        total: int = self.sums[0] + self._column[self.place]
+        if self.place == len(self._column):
+            self._draw()
+        noise = self._column[self.place]
         self.place += 1
-        return total
+        self.sums[0] = exact = self.sums[0] + term
+        return exact + noise
 
     def push_many(self, terms: list[Integers]) -> list[Integers]:
         count = len(terms[0])
@@ -154,39 +160,51 @@ class WeighedNoise(KeptNoise):
         return self.terms, self.noise[self.place :]
 
 
-class FewBuffers(Engine):
-    """A few dozen integers; the noise of an answer is drawn when it is due."""
+class FewBuffers(KeptNoise):
+    """The noise of a block of answers, and a dozen integers from which the next is made."""
 
     memory = "few-buffers"
 
-    def __init__(self, sums: list[BufferedSum]) -> None:
-        self.sums = sums
+    def __init__(self, noise: Integers, sums: list[int], sources: list[BufferedNoise]) -> None:
+        super().__init__(noise, sums)
+        self.sources = sources
 
     @classmethod
     def start(cls, plan: Noise) -> FewBuffers:
         assert isinstance(plan, RunningNoise)
-        return cls([BufferedSum(plan, j) for j in range(plan.dim)])
+        sources = [BufferedNoise(plan, j) for j in range(plan.dim)]
+        return cls(np.empty((0, plan.dim), np.int64), [0] * plan.dim, sources)
 
     @classmethod
     def resume(cls, plan: Noise, pushed: int, state: Any, words: Integers) -> FewBuffers:
         if not isinstance(plan, RunningNoise):
             raise ValueError
-        sums = [BufferedSum(plan, j, fields) for j, fields in enumerate(state)]
-        if words.size or len(sums) != plan.dim or any(one.index != pushed for one in sums):
+        sums = [int(x) for x in state["sums"]]
+        sources = [BufferedNoise(plan, j, fields) for j, fields in enumerate(state["noise"])]
+        left = words.reshape(-1, plan.dim)
+        drawn = {one.drawn for one in sources}
+        if len(sums) != plan.dim or len(sources) != plan.dim or drawn != {pushed + len(left)}:
             raise ValueError
-        return cls(sums)
-
-    def push(self, term: int) -> int:
-        return self.sums[0].push(term)
+        return cls(left, sums, sources)
 
     def push_many(self, terms: list[Integers]) -> list[Integers]:
-        return [
-            np.array([one.push(term) for term in column.tolist()], np.int64)
-            for one, column in zip(self.sums, terms, strict=True)
-        ]
+        parts, taken, count = [], 0, len(terms[0])
+        if not count:
+            return terms
+        while taken < count:
+            if self.place == len(self.noise):
+                self._draw()
+            stop = min(taken + len(self.noise) - self.place, count)
+            parts.append(super().push_many([column[taken:stop] for column in terms]))
+            taken = stop
+        return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+    def _draw(self) -> None:
+        self._keep(np.stack([one.draw() for one in self.sources], axis=1))
 
     def saved(self) -> tuple[Any, Integers]:
-        return [one.to_dict() for one in self.sums], np.empty(0, np.int64)
+        state = {"sums": self.sums, "noise": [one.to_dict() for one in self.sources]}
+        return state, self.noise[self.place :]
 
     @staticmethod
     def deviations(plan: Noise) -> Floats:

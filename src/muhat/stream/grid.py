@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from numbers import Complex, Real
 from typing import Any
 
@@ -70,17 +71,23 @@ class EventGrid:
     def place(self, value: Any) -> int:
         """The integer of one pushed number; what is not a number at all is InvalidInput."""
         number = value if type(value) is float else as_float(value)
-        if not math.isfinite(number):
-            return self.center
-        if self.origin is not None:
-            number -= self.origin
+        moved = number if self.origin is None else number - self.origin
         try:
-            step = round(math.ldexp(number, -self.exponent))
+            step = round(moved * self._steps)
+        except ValueError:
+            return self.center
         except OverflowError:
-            return self.upper if number > 0 else self.lower
+            if math.isinf(number):
+                return self.center
+            return self.upper if moved > 0 else self.lower
         if step < self.lower:
             return self.lower
-        return min(step, self.upper)
+        return step if step < self.upper else self.upper
+
+    @cached_property
+    def _steps(self) -> float:
+        """How many units there are in 1; a power of two, by which products are exact."""
+        return math.ldexp(1.0, -self.exponent)
 
     def place_all(self, values: NDArray[np.float64]) -> Integers:
         """The integers of many floats at once, the same as `place` gives."""

@@ -9,28 +9,43 @@ same (Dvijotham, McMahan, Pillutla, Steinke and Thakurta 2024 call it a buffered
 matrix). With d_j at least the length of column j of C, R = C·D⁻¹ and L = A·D·C⁻¹. As for the
 square root, row t of L is Σ_{i<t} (d_i − d_{i+1})·H_i + d_t·H_t, with the rows H_i of H = A·C⁻¹.
 
-λ and ω are multiples of 2^−48: the strategy is exactly what the integers say.
+λ and ω are multiples of 2^−48: the strategy is exactly what the integers say. H is as short an
+exponential sum as C, h(0) = 1 and h(k) = Σ_i w_i·ρ_i^k for k ≥ 1; its multiples of 2^−128 are not
+quite those of the inverse, and by how much is known in rationals.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from muhat._arrays import Floats
+from muhat._arrays import Floats, Integers
 from muhat.workloads.toeplitz_deviations import DEVIATION_ERROR, deviations
 
 SCALE_BITS = 48
+INVERSE_BITS = 128
 STEP = 2.0
 """Distance of the buffers' time constants, in ln: c is within 2 % of f."""
 
 _RELATIVE_ERROR = 2.0**-36
 """More than the rounding of `lengths` for up to 2^22 cells."""
 
+_FAR, _ALIKE = 1 << 12, 64
+"""Columns so far from the end share the length of the first of 64."""
+
 _PIECE = 1 << 12
+
+
+class ExponentialSum(NamedTuple):
+    """h(k) = Σ_i w_i·(1 − ξ_i)^k: ξ_i = rests[i]/2^128, w_i = weights[i]/2^128."""
+
+    rests: tuple[int, ...]
+    weights: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -62,17 +77,22 @@ class BufferedRoot:
     def lengths(self, start: int, stop: int) -> Floats:
         """d_j ≥ ‖column j of C‖ for start ≤ j < stop, from geometric sums, rounded up.
 
-        With r = λ_i·λ_j, r + r² + … + r^m = r·(1 − r^m)/(1 − r). For a_i = 1 − λ_i^m, 1 − r^m is
-        a_i + a_j − a_i·a_j, which adds up over all i and j as a_i·(2 − a_j) does: no term is
-        negative.
+        Far from the end a column is hardly longer than the next, and 64 of them are taken for as
+        long as the first. With r = λ_i·λ_j, r + r² + … + r^m = r·(1 − r^m)/(1 − r). For
+        a_i = 1 − λ_i^m, 1 − r^m is a_i + a_j − a_i·a_j, which adds up over all i and j as
+        a_i·(2 − a_j) does: no term is negative.
         """
-        places = range(start, stop, _PIECE)
-        return np.concatenate([self._lengths(place, min(place + _PIECE, stop)) for place in places])
+        number = self.size - 1 - np.arange(start, stop)
+        number = np.where(number > _FAR, -(-number // _ALIKE) * _ALIKE, number)
+        firsts = np.flatnonzero(np.diff(number, prepend=-1))
+        pieces = range(0, len(firsts), _PIECE)
+        found = [self._lengths(number[firsts[piece : piece + _PIECE]]) for piece in pieces]
+        return np.repeat(np.concatenate(found), np.diff(firsts, append=len(number)))
 
-    def _lengths(self, start: int, stop: int) -> Floats:
-        number = (self.size - 1 - np.arange(start, stop)).astype(np.float64)
-        fallen = -np.expm1(np.multiply.outer(np.log1p(-self._rests), number))
-        rest, squares = 2 - fallen, np.ones(stop - start)
+    def _lengths(self, number: Integers) -> Floats:
+        """Those of columns with so many entries below the diagonal."""
+        fallen = -np.expm1(np.multiply.outer(np.log1p(-self._rests), number.astype(np.float64)))
+        rest, squares = 2 - fallen, np.ones(len(number))
         for one, row in zip(fallen, self._overlaps, strict=True):
             # Not by a matrix product: a length has the same bits in every block.
             squares += one * np.einsum("j,jm->m", row, rest)
@@ -86,56 +106,72 @@ class BufferedRoot:
 
     @cached_property
     def standard_deviations(self) -> Floats:
-        """The length of every row of L, rounded up; H is checked against C."""
-        rates, weights = self._inverse()
-        if not (weights > 0).all():
-            raise ArithmeticError("the buffers do not give a monotone inverse")
+        """The length of every row of L, rounded up."""
+        inverse = self.inverse
+        rates = -np.log1p(-np.ldexp(np.array(inverse.rests, float), -INVERSE_BITS))
+        weights = np.ldexp(np.array(inverse.weights, float), -INVERSE_BITS)
         k = np.arange(self.size)
         h = np.zeros(self.size)
         for rate, weight in zip(rates, weights, strict=True):
             h += weight * np.exp(-rate * k)
-        if np.abs(_product(h, self.coefficients()) - 1).max() > DEVIATION_ERROR / 8:
-            raise ArithmeticError("the inverse of the buffers is not accurate enough")
         found = deviations(h, self.lengths(0, self.size), (rates, weights))
         return np.asarray(found * (1 + 2 * DEVIATION_ERROR))
 
-    def _inverse(self) -> tuple[Floats, Floats]:
-        """Rates and weights of h(k) = Σ w·exp(−rate·k), H(x) = 1/((1 − x)·C(x)).
+    @cached_property
+    def inverse(self) -> ExponentialSum:
+        """H = A·C⁻¹ for k ≥ 1, whose generating function is 1/((1 − x)·C(x)).
 
-        With ξ = 1 − 1/x, C vanishes at the roots ξ_i of 1 = Σ ω_j·λ_j/(ξ − δ_j), δ_j = 1 − λ_j: one
-        above each δ_j, found relative to 1 where λ is close to it.
+        With ξ = 1 − 1/x, C vanishes at the roots ξ_i of 1 = Σ_j p_j/(ξ − δ_j), p_j = ω_j·λ_j and
+        δ_j = 1 − λ_j, one above each δ_j, and w_i = 1/(ξ_i·Σ_j p_j/(ξ_i − δ_j)²). The first rest is
+        0: over the horizon its term stays.
         """
-        from scipy.optimize import brentq
+        one, whole = 1 << INVERSE_BITS, 1 << SCALE_BITS
+        if sum(self.weights) >= whole:
+            raise ArithmeticError("the buffers do not give a monotone inverse")
+        shift = INVERSE_BITS - SCALE_BITS
+        poles = sorted(
+            ((whole - decay) << shift, (decay * weight) << (INVERSE_BITS - 2 * SCALE_BITS))
+            for decay, weight in zip(self.decays, self.weights, strict=True)
+        )
+        rests = [0]
+        for (low, _), high in zip(poles, [*(pole for pole, _ in poles[1:]), one], strict=True):
+            while high - low > 1:
+                middle = (low + high) // 2
+                pulled = sum((pull << INVERSE_BITS) // (middle - pole) for pole, pull in poles)
+                low, high = (middle, high) if pulled > one else (low, middle)
+            rests.append(high)
+        total = one + sum((pull << INVERSE_BITS) // pole for pole, pull in poles)
+        weights = [one * one // total]
+        for rest in rests[1:]:
+            slope = sum(
+                (pull << 2 * INVERSE_BITS) // ((rest - pole) * (rest - pole))
+                for pole, pull in poles
+            )
+            weights.append((one << 2 * INVERSE_BITS) // (rest * slope))
+        return ExponentialSum(tuple(rests), tuple(weights))
 
-        order = np.argsort(self._rests)
-        rests, omegas = self._rests[order], self._omegas[order]
-        pulls = omegas * (1 - rests)
+    @cached_property
+    def discrepancy(self) -> Fraction:
+        """At least |(H·C)(k) − 1| for every k ≥ 0, H as `inverse` has it, in rationals.
 
-        def secular(log_distance: float, base: int) -> float:
-            distance = math.exp(log_distance)
-            gaps = rests[base] - rests + distance
-            return 1 - float(np.sum(pulls / gaps))
-
-        roots = []
-        for i in range(len(rests)):
-            ceiling = rests[i + 1] - rests[i] if i + 1 < len(rests) else 2 * float(np.sum(pulls))
-            high = math.log(ceiling) - (1e-12 if i + 1 < len(rests) else 0.0)
-            found = brentq(secular, math.log(ceiling) - 60, high, (i,), xtol=1e-15, rtol=1e-15)
-            roots.append(rests[i] + math.exp(found))
-        xi = np.array(roots)
-        # 1/C = Π(1 − λ_j·x)/Π(1 − μ_j·x), μ = 1 − ξ, split into partial fractions with 1/(1 − x).
-        weights = [float(np.prod(rests / xi))]
-        for i, root in enumerate(xi):
-            others = np.delete(xi, i)
-            ratio = float(np.prod((root - rests[np.arange(len(xi)) != i]) / (root - others)))
-            weights.append(ratio * (root - rests[i]) / root)
-        return np.append(0.0, -np.log1p(-xi)), np.array(weights)
-
-
-def _product(first: Floats, second: Floats) -> Floats:
-    length = 1 << (2 * len(first) - 1).bit_length()
-    spectrum = np.fft.rfft(first, length) * np.fft.rfft(second, length)
-    return np.asarray(np.fft.irfft(spectrum, length)[: len(first)])
+        (H·C)(k) = Σ_i w_i·ρ_i^k·(1 − Σ_j p_j/(ξ_i − δ_j)) + Σ_j ω_j·λ_j^k·(1 − Σ_i w_i·ρ_i/(δ_j −
+        ξ_i)) for k ≥ 1, of which only 1 should be left, in the term that stays; and 1 for k = 0.
+        """
+        whole = 1 << SCALE_BITS
+        decays = [Fraction(decay, whole) for decay in self.decays]
+        omegas = [Fraction(weight, whole) for weight in self.weights]
+        terms = [
+            (1 - Fraction(rest, 1 << INVERSE_BITS), Fraction(weight, 1 << INVERSE_BITS))
+            for rest, weight in zip(*self.inverse, strict=True)
+        ]
+        found = Fraction(0)
+        for place, (rho, weight) in enumerate(terms):
+            pulled = sum(w * x / (x - rho) for x, w in zip(decays, omegas, strict=True))
+            found += abs(weight * (1 - pulled) - (place == 0))
+        for decay, omega in zip(decays, omegas, strict=True):
+            left = 1 - sum((w * rho / (rho - decay) for rho, w in terms), Fraction(0))
+            found += omega * abs(left)
+        return found
 
 
 @lru_cache(maxsize=4)

@@ -13,8 +13,13 @@ from muhat.errors import InvalidInput
 from muhat.noise.entropy import system_words
 from muhat.protocols.encodings.domain_encoding import DomainEncoding
 from muhat.protocols.randomizers.allowance import Allowance
-from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
-from muhat.protocols.randomizers.randomizer import in_random_order, random_order
+from muhat.protocols.randomizers.fragment_randomizer import (
+    FragmentRandomizer,
+    ascending,
+    narrowed,
+    widened,
+)
+from muhat.protocols.randomizers.randomizer import random_order
 
 FALSE_ALARM = 1e-7
 PROMISE = Allowance(mh.ApproxDP(epsilon=1.0, delta=1e-6))
@@ -62,20 +67,39 @@ def test_equal_keys_are_drawn_again():
     assert random_order(0).tolist() == []
 
 
-def test_numbers_sorted_with_their_keys_are_in_any_order():
-    numbers = np.arange(4, dtype=np.uint64)
-    assert order_p_value(lambda size: in_random_order(numbers[:size], 24)) > FALSE_ALARM
-    # A key that is the same is drawn again, and the number does not decide.
-    drawn = [[5 << 24, 5 << 24 | 9, 1 << 24], [7 << 24, 3 << 24, 8 << 24 | 1]]
-    found = in_random_order(numbers[:3], 24, lambda count: np.array(drawn.pop(0), np.uint64))
-    assert found.tolist() == [1, 0, 2]
-    assert not drawn
-    assert in_random_order(numbers[:0], 24).tolist() == []
-    assert in_random_order(numbers[3:], 62).tolist() == [3]
-    # No room for keys that are all different: found by an order of their own.
-    many = np.arange(1000, dtype=np.uint64)
-    mixed = in_random_order(many, 50)
-    assert sorted(mixed.tolist()) == many.tolist() != mixed.tolist()
+@pytest.mark.parametrize("people", [3, 100])
+def test_what_is_handed_on_depends_on_which_fragments_there_are_and_on_nothing_else(
+    randomizer, payloads, people
+):
+    """With few people values are sorted, with many they are counted."""
+    some = np.concatenate([payloads] * 40)[: people * people]
+    rng = np.random.default_rng(1)
+    other = randomizer.unpacked(some).swapaxes(0, 1).reshape(randomizer.numbers, -1).copy()
+    for fragments in other:
+        rng.shuffle(fragments)
+    shape = randomizer.numbers, len(some), randomizer.noise.fragments
+    shuffled = randomizer.packed(other.reshape(shape).swapaxes(0, 1))
+    assert (shuffled != some).any()
+    assert (mixed_payloads(shuffled, randomizer) == mixed_payloads(some, randomizer)).all()
+    rows = rows_of(randomizer, mixed_payloads(some, randomizer))
+    assert (np.diff(rows.astype(np.int64), axis=1) >= 0).all()
+
+
+def test_counted_fragments_are_those_that_are_sorted(randomizer):
+    fragments = np.random.default_rng(2).integers(0, randomizer.noise.modulus, 1 << 16, np.uint32)
+    assert randomizer.noise.modulus <= 8 * len(fragments)
+    found = ascending(fragments, randomizer)
+    assert found.dtype == fragments.dtype
+    assert (found == np.sort(fragments)).all()
+
+
+@pytest.mark.parametrize("width", range(1, 9))
+def test_words_of_any_width_are_packed_and_unpacked(width):
+    numbers = np.random.default_rng(width).integers(0, 1 << min(8 * width, 63), 50, np.uint64)
+    packed = narrowed(numbers, width)
+    assert packed.shape == (50, width)
+    assert packed.tobytes() == b"".join(int(x).to_bytes(width, "little") for x in numbers)
+    assert (widened(packed) == numbers).all()
 
 
 def rows_of(randomizer, payloads):
@@ -93,8 +117,9 @@ def test_mixing_changes_nothing_but_the_order_of_each_number(randomizer, payload
 def test_the_sums_are_the_same_before_and_after(randomizer, payloads):
     mixed = mixed_payloads(payloads, randomizer)
     assert randomizer.valid(mixed).all()
-    sums = randomizer.totals(payloads)
-    assert randomizer.totals(mixed) == randomizer.totals(mixed_payloads(mixed, randomizer)) == sums
+    sums = randomizer.totals(payloads, 100)
+    assert randomizer.totals(mixed, 100) == sums
+    assert randomizer.totals(mixed_payloads(mixed, randomizer), 100) == sums
     expected = randomizer.mean(np.zeros((100, 16), np.uint8), payloads)
     assert (randomizer.mean_of(sums, 100) == expected).all()
 
@@ -107,4 +132,4 @@ def test_nobody_is_mixed_with_nobody(randomizer):
 def test_more_people_than_the_modulus_can_count_are_refused(randomizer, payloads):
     many = np.repeat(payloads, 50, axis=0)
     with pytest.raises(InvalidInput, match="too small for 5000 people"):
-        randomizer.totals(mixed_payloads(many, randomizer))
+        randomizer.totals(mixed_payloads(many, randomizer), 5000)

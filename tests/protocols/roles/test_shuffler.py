@@ -38,6 +38,51 @@ def test_mixing_changes_no_sum(protocol, messages):
     np.testing.assert_array_equal(plain.finish().value, mixed.finish().value)
 
 
+def test_a_server_holds_the_sum_of_fragments_and_not_the_messages(protocol, messages):
+    whole, first, second = (protocol.server() for _ in range(3))
+    for message in messages:
+        whole.take(message)
+    assert [len(each) for each in whole._payloads] == [1]
+    assert len(whole.state()) < 200 + N * 16 + protocol.bytes_per_user
+    first.take(messages[:120])
+    second.take(messages[120:])
+    first.take(messages[:3])
+    first.merge(protocol.server(second.state()))
+    first.merge(second)  # all of it is here
+    second.merge(first)  # which has all that is here
+    assert first.rejected == {"replayed": 3 + 80}
+    for other in (first, second, protocol.server(whole.state())):
+        assert other.users == N
+        assert other.received().payloads.tobytes() == whole.received().payloads.tobytes()
+        np.testing.assert_array_equal(other.finish().value, whole.finish().value)
+
+
+def test_sums_that_have_some_messages_in_common_are_not_merged(protocol, messages):
+    first, second, late = (protocol.server() for _ in range(3))
+    first.take(messages[:120])
+    second.take(messages[80:])
+    late.take(protocol.crowd().randomize_many(np.zeros((N - 119, 2))))
+    for other in (second, late):
+        with pytest.raises(mh.InvalidInput, match="sums are not taken apart"):
+            first.merge(other)
+        with pytest.raises(mh.InvalidInput, match="sums are not taken apart"):
+            first.restore(other.state())
+    assert first.users == 120
+    first.take(messages[80:])
+    assert first.users == N
+
+
+def test_states_with_every_message_are_read_as_before(protocol, messages):
+    server, shuffler = protocol.server(), protocol.shuffler()
+    server.take(messages)
+    shuffler.take(messages)
+    body = shuffler.state()[43:]
+    old = b"MHSERVER1" + hashlib.sha256(body).digest() + body
+    again = protocol.server(old)
+    assert again.users == N
+    assert again.state() == server.state()
+
+
 def test_nothing_of_a_message_stays_together(protocol, messages):
     shuffler = protocol.shuffler()
     shuffler.take(messages)

@@ -1,50 +1,56 @@
-"""Running sums with a few buffers: noise on the strategy's answers, in integers.
+"""Running sums with a few buffers: the noise of a block of answers at a time, in integers.
 
-The strategy is R = C·D⁻¹ of `workloads.buffered`. Here nothing is computed ahead: a term q_t is
-multiplied by an integer K_t ≈ 2^114·μω/(c·Q·‖column t of C‖), C is applied in fixed point with
-114 fractional bits, rounded to 54, and the integer noise round(2^54·z_t) is added. What comes out
-is inverted, C⁻¹ and K⁻¹, and summed: post-processing, in fixed point too.
+The strategy is C·D⁻¹ of `workloads.buffered`, in units of 2^−g. With H = A·C⁻¹ the noise on the
+t-th sum would be M_t = D_t·U_t + Σ_{s<t} (D_s − D_{s+1})·U_s, U = H·z, as for the square root.
+Added is
 
-Sensitivity. In exact arithmetic c terms move the vector by at most c·Q·K_j·‖column j of C‖ in
-units of 2^−114. The buffers are rounded down at every step, which moves what they add up to by less
-than 1 + n·Σω units of 2^−114, and the last rounding by half a unit of 2^−54; so two streams differ
-by at most that and √n·(1 + 2^−30) units of 2^−54 more, for which room is left in K.
+    N_t = ⌊D_t·z_t + ½⌋ + f_t(z_0, …, z_{t−1}),
+
+where f_t is a whole number that comes near to M_t − D_t·z_t: within a `band` that does not depend
+on z. The first part is rounded as if it had been computed exactly; f_t may be any function of the
+past. So y_t = z_t + ((A·q)_t + f_t)/D_t is one step of an adaptive composition of Gaussian
+mechanisms, and A·q + N = ⌊D·y + ½⌋. Neighbours' y_t lie apart by what C·D⁻¹ makes of the event and
+by at most 2·band/D_t more, for which room is left in D. docs/proofs/streams.md has the proof.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from operator import mul
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from muhat._arrays import Floats
-from muhat._integers import whole_root_down
+from muhat._arrays import Floats, Integers
 from muhat.errors import InvalidInput
+from muhat.mechanisms.arithmetic.exponential_filter import COLUMN, inverse_filter
 from muhat.mechanisms.queries.streaming import RunningNoise
-from muhat.noise import FRACTION_BITS, rounded_normal
-from muhat.noise.integers import Integers
-from muhat.workloads.buffered import SCALE_BITS, buffered_root
+from muhat.noise.entropy import Words, system_words
+from muhat.noise.real_normal import FIRST_BITS, RealNormals
+from muhat.workloads.buffered import INVERSE_BITS, SCALE_BITS, BufferedRoot, buffered_root
 
-STATE_BITS = 114
-"""Fractional bits of the buffers."""
+BLOCK = 32 * COLUMN
+"""Answers whose noise is made together."""
 
-ANSWER_BITS = 24
-"""Fractional bits of the sum of the decoded terms, in units."""
+WEIGHT_BITS = 42
+"""The noise on one term is between 2^42 and 2^43 units of 2^−g."""
 
-BLOCK = 512
-"""How many multipliers and noises are made at a time."""
+LARGEST_WEIGHT = 1 << 51
+"""D_0 is at most this: then no sum of products below leaves 64 bits."""
 
-_GUARD = STATE_BITS - FRACTION_BITS
-_LENGTH_BITS = 40
+MOST_ROOM = 2.0**-8
+"""How much more noise there may be for the band."""
+
+_LIMB = 11
+_LIMBS = FIRST_BITS // _LIMB
+_MASK = np.int64((1 << _LIMB) - 1)
 
 
-class BufferedSum:
-    """One coordinate: its state is 2·(number of buffers) + 1 integers, and how far it is.
+class BufferedNoise:
+    """The noise of one coordinate: a dozen integers, and how far it is.
 
-    `encoder` is as secret as the data; the rest follows from what was released.
+    They are as secret as the noise that was drawn, and follow from it.
     """
 
     def __init__(
@@ -52,92 +58,161 @@ class BufferedSum:
         plan: RunningNoise,
         coordinate: int,
         state: dict[str, Any] | None = None,
-        normals: Callable[[int], Integers] = rounded_normal,
+        source: Words = system_words,
     ) -> None:
         self.root = buffered_root(plan.size)
-        self._weights, self._decays = self.root.weights, self.root.decays
-        count = len(self._decays)
-        self.index = 0
-        self.encoder = [0] * count
-        self.decoder = [0] * count
-        self.answer = 0
+        self.filter = inverse_filter(self.root)
+        self.guard = guard_bits(plan, coordinate)
+        self._scale = math.ldexp(plan.factor(coordinate) * inflation(plan, coordinate), self.guard)
+        if self._scale * float(self.root.lengths(0, 1)[0]) > LARGEST_WEIGHT:
+            raise _too_strong()
+        self._source = source
+        self.drawn = 0
+        self.sums = [0] * len(self.filter.weights)
+        self.weight, self.reading, self.carried = LARGEST_WEIGHT, 0, 0
         if state is not None:
-            self.index, self.answer = int(state["index"]), int(state["answer"])
-            self.encoder = [int(x) for x in state["encoder"]]
-            self.decoder = [int(x) for x in state["decoder"]]
-            if len(self.encoder) != count or len(self.decoder) != count:
+            self.drawn = int(state["drawn"])
+            self.sums = [int(x) for x in state["sums"]]
+            self.weight, self.reading, self.carried = (
+                int(state[key]) for key in ("weight", "reading", "carried")
+            )
+            if len(self.sums) != len(self.filter.weights) or not 0 <= self.drawn <= plan.size:
                 raise ValueError
-        self._room = term_room(plan, coordinate)
-        self._normals = normals
-        self._multipliers: list[int] = []
-        self._noise: list[int] = []
 
     def to_dict(self) -> dict[str, Any]:
-        """The state as JSON; noise that was drawn and not used is forgotten."""
+        """The state after the noise that was drawn, as JSON."""
         return {
-            "index": self.index,
-            "answer": str(self.answer),
-            "encoder": [str(x) for x in self.encoder],
-            "decoder": [str(x) for x in self.decoder],
+            "drawn": self.drawn,
+            "sums": [str(x) for x in self.sums],
+            "weight": self.weight,
+            "reading": str(self.reading),
+            "carried": str(self.carried),
         }
 
-    def push(self, term: int) -> int:
-        """Add a term; the running sum with its noise, in units."""
-        if not self._noise:
-            self._prepare()
-        multiplier = self._multipliers.pop()
-        released = self.measure(term, multiplier) + self._noise.pop()
-        self.index += 1
-        return self.decode(released, multiplier)
+    def draw(self) -> Integers:
+        """The noise of the next answers, at least one of which is left, in units of terms."""
+        stop = min(self.drawn + BLOCK, self.root.size)
+        # Whole columns are drawn; what is beyond the horizon means nothing.
+        steps = -(-(stop - self.drawn) // COLUMN) * COLUMN
+        normals = RealNormals.draw(steps, self._source)
+        weights = self.weights(steps)
+        noise = self.foreseen(weights, normals.floors) + rounded_products(weights, normals)
+        kept = noise[: stop - self.drawn]
+        self.drawn = stop
+        return (kept + np.int64(1 << self.guard >> 1)) >> np.int64(self.guard)
 
-    def measure(self, term: int, multiplier: int) -> int:
-        """The integer to which noise is added: an entry of C·D⁻¹·q, in units of 2^−54."""
-        scaled = term * multiplier
-        exact: int = scaled + (sum(map(mul, self._weights, self.encoder)) >> SCALE_BITS)
-        # A strict zip takes a fifth longer; both are as long as the constructor made them.
-        self.encoder = [
-            (x + scaled) * decay >> SCALE_BITS
-            for x, decay in zip(self.encoder, self._decays)  # noqa: B905
-        ]
-        return (exact + (1 << (_GUARD - 1))) >> _GUARD
+    def foreseen(self, weights: Integers, floors: Integers) -> Integers:
+        """The next f_t, in units of 2^−g, from the next D and floor(2^55·z)."""
+        past, self.sums = self.filter.after(self.sums, floors)
+        reading = past + floors
+        falls = np.append(self.weight if self.drawn else weights[0], weights[:-1]) - weights
+        kept, places = [self.carried], np.flatnonzero(falls)
+        for place in places.tolist():
+            before = int(reading[place - 1]) if place else self.reading
+            self.carried += int(falls[place]) * before
+            kept.append(self.carried)
+        runs = np.diff([0, *places, len(weights)])
+        shared = np.array([_limbs_of(carried) for carried in kept], np.int64)
+        parts = zip(_limbs(past), shared.T, strict=True)
+        found, _ = _carry([weights * limb + np.repeat(more, runs) for limb, more in parts])
+        self.weight, self.reading = int(weights[-1]), int(reading[-1])
+        return found
 
-    def decode(self, released: int, multiplier: int) -> int:
-        """The running sum from what is released, in units: post-processing."""
-        undone = (released << _GUARD) - (sum(map(mul, self._weights, self.decoder)) >> SCALE_BITS)
-        self.decoder = [
-            (x + undone) * decay >> SCALE_BITS
-            for x, decay in zip(self.decoder, self._decays)  # noqa: B905
-        ]
-        self.answer += (undone << ANSWER_BITS) // multiplier
-        return (self.answer + (1 << (ANSWER_BITS - 1))) >> ANSWER_BITS
-
-    def _prepare(self) -> None:
-        """The next multipliers and noises, last first."""
-        stop = min(self.index + BLOCK, self.root.size)
-        self._multipliers = multipliers(self._room, self.root.lengths(self.index, stop))[::-1]
-        self._noise = self._normals(stop - self.index).tolist()
-
-
-def term_room(plan: RunningNoise, coordinate: int) -> int:
-    """floor(2^114·μω − √n·2^60) // (c·Q), by which the lengths are divided."""
-    square = plan.strength_squared * plan.shares[coordinate] * (1 << 2 * STATE_BITS)
-    whole = whole_root_down(square)
-    room = whole - ((math.isqrt(plan.size) + 2) << _GUARD)
-    if room < whole * (1 - 2.0**-20):
-        raise InvalidInput(
-            "the promise is too strong for exact arithmetic. Choose a larger epsilon, rho or mu."
-        )
-    return room // (plan.contributions * plan.reaches[coordinate])
+    def weights(self, count: int) -> Integers:
+        """The next integers D; they do not increase, as the lengths of columns do not."""
+        stop = min(self.drawn + count, self.root.size)
+        lengths = self.root.lengths(self.drawn, stop)
+        found = np.minimum(np.ceil(self._scale * lengths).astype(np.int64), self.weight)
+        padded = np.append(found, np.full(count - len(found), found[-1]))
+        return np.asarray(np.minimum.accumulate(padded))
 
 
-def multipliers(room: int, lengths: Floats) -> list[int]:
-    """K_j ≤ room/d_j, as integers."""
-    whole = np.ceil(np.ldexp(lengths, _LENGTH_BITS)).astype(np.int64)
-    return [(room << _LENGTH_BITS) // length for length in whole.tolist()]
+def guard_bits(plan: RunningNoise, coordinate: int) -> int:
+    """g: how much finer than terms the noise is made."""
+    return max(0, WEIGHT_BITS + 1 - math.frexp(plan.factor(coordinate))[1])
+
+
+def band(root: BufferedRoot, largest: float) -> float:
+    """How far f_t − (M_t − D_t·z_t) may reach over all z, in units; D is at most `largest`.
+
+    1 for rounding down, and D_0 times what the filter is off: twice 2^−48 + 2^−56·Σ, 2^−55·Σ for
+    the bits of z that it does not see, Σ = Σ_i w_i·(1 + ρ_i + …), and 2^10·n·ē for H, whose product
+    with C is off by ē.
+    """
+    if sum(x * y for x, y in zip(root.weights, root.decays, strict=True)) >> (2 * SCALE_BITS):
+        raise ArithmeticError("the strategy must fall")
+    lasting = math.fsum(
+        math.ldexp(weight, -INVERSE_BITS) * min(root.size, (1 << INVERSE_BITS) / max(rest, 1))
+        for rest, weight in zip(*root.inverse, strict=True)
+    )
+    inexact = math.ldexp(root.size, 10) * float(root.discrepancy)
+    return 1 + largest * (2.0**-47 + 2.0**-54 * lasting + inexact) * (1 + 2.0**-20)
+
+
+def inflation(plan: RunningNoise, coordinate: int) -> float:
+    """1 + κ with κ ≥ 2·band·√n/(c·Q): by how much the noise is larger, for the band."""
+    root, guard = buffered_root(plan.size), guard_bits(plan, coordinate)
+    largest = math.ldexp(plan.factor(coordinate) * (1 + MOST_ROOM), guard)
+    loose = 2 * band(root, largest * float(root.lengths(0, 1)[0])) * math.sqrt(plan.size)
+    room = loose / math.ldexp(plan.contributions * plan.reaches[coordinate], guard)
+    if room > MOST_ROOM:
+        raise _too_strong()
+    return 1 + room * (1 + 2.0**-20) + 2.0**-40
+
+
+def rounded_products(weights: Integers, normals: RealNormals) -> Integers:
+    """⌊D_t·z_t + ½⌋ for real z, with as many of their bits as that takes."""
+    parts = [weights * limb for limb in _limbs(normals.floors)]
+    parts[1] = parts[1] + np.int64(1 << (_LIMB - 1))
+    found, fraction = _carry(parts)
+    undecided = np.flatnonzero((fraction + weights) >> np.int64(FIRST_BITS)).tolist()
+    while undecided:
+        normals.refine()
+        left = []
+        for index in undecided:
+            value, weight = int(normals.floors[index]), int(weights[index])
+            for word in normals.words:
+                value = value << 64 | int(word[index])
+            low = value * weight + (1 << (normals.bits - 1))
+            found[index] = low >> normals.bits
+            if (low + weight) >> normals.bits != found[index]:
+                left.append(index)
+        undecided = left
+    return found
+
+
+def _limbs(values: Integers) -> list[Integers]:
+    """Numbers in units of 2^−55 as whole numbers and five times 11 bits."""
+    shifts = range(FIRST_BITS - _LIMB, -1, -_LIMB)
+    return [values >> np.int64(FIRST_BITS), *(values >> np.int64(s) & _MASK for s in shifts)]
+
+
+def _limbs_of(value: int) -> list[int]:
+    """The same of one number of any size."""
+    shifts = range(FIRST_BITS - _LIMB, -1, -_LIMB)
+    return [value >> FIRST_BITS, *(value >> s & int(_MASK) for s in shifts)]
+
+
+def _carry(parts: Sequence[NDArray[np.int64]]) -> tuple[Integers, Integers]:
+    """What such limbs, grown beyond 11 bits, add up to: rounded down, and the rest over 2^55."""
+    carry = rest = np.zeros_like(parts[0])
+    for place, part in enumerate(parts[:0:-1]):
+        total = part + carry
+        rest = rest + ((total & _MASK) << np.int64(_LIMB * place))
+        carry = total >> np.int64(_LIMB)
+    return parts[0] + carry, rest
+
+
+def _too_strong() -> InvalidInput:
+    return InvalidInput(
+        "the promise is too strong for exact arithmetic. Choose a larger epsilon, rho or mu."
+    )
 
 
 def buffered_deviations(plan: RunningNoise) -> Floats:
     """The standard deviations of every sum, of shape (n, d)."""
     rows = buffered_root(plan.size).standard_deviations
-    scales = [math.ldexp(plan.factor(j), e) for j, e in enumerate(plan.exponents)]
-    return np.multiply.outer(rows, np.array(scales) * (1 + 2.0**-19))
+    scales = [
+        math.ldexp(plan.factor(j) * inflation(plan, j), e) for j, e in enumerate(plan.exponents)
+    ]
+    return np.multiply.outer(rows, np.array(scales) * (1 + 2.0**-30))

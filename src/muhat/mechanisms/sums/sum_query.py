@@ -54,6 +54,10 @@ class SumQuery(Plain, ABC):
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums of the records' integers, and the number of records."""
 
+    def each(self, records: Sequence[Sequence[int]]) -> list[list[int]]:
+        """v of every record by itself, from its integers."""
+        return [self.answer(record, 1) for record in records]
+
     def read(self, rows: Sequence[int]) -> list[Fraction]:
         """Sums, squares and counts in `units`, from the noisy rows."""
         return [Fraction(row) for row in rows]
@@ -104,6 +108,17 @@ class RowQuery(SumQuery):
         half = (1 << bits) >> 1
         pairs = zip(self.row_multipliers, sums, strict=True)
         return [(b * total + half) >> bits for b, total in pairs]
+
+    def each(self, records: Sequence[Sequence[int]]) -> list[list[int]]:
+        bits, half, measured = self.fraction_bits, (1 << self.fraction_bits) >> 1, self.measured
+        multipliers = self.row_multipliers
+        return [
+            [
+                (b * number + half) >> bits
+                for b, number in zip(multipliers, measured(record, 1), strict=True)
+            ]
+            for record in records
+        ]
 
     def units(self) -> list[Fraction]:
         whole = 1 << self.fraction_bits

@@ -150,7 +150,7 @@ class ShuffleQuantile(QuantileEstimator):
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """Cuts that are closer together, or the quantiles."""
         asked, encoding = self._asked(protocol)
-        (part,) = asked.summed(received.payloads)
+        (part,) = asked.summed(received)
         counts, share = CutCounts.of(part), asked.share
         spent = share + spent_before(protocol)
         if spent == 1:

@@ -140,7 +140,7 @@ class ShuffleRanges(RangesEstimator):
         people = received.users
         spread = self._spread(protocol, people)
         asked, encoding = self._asked(protocol)
-        (part,) = asked.summed(received.payloads)
+        (part,) = asked.summed(received)
         counted = [each[0] for each in encoding.counts(part.totals)]
         # Whatever the records are, the blocks of a size hold everybody.
         lacking = np.abs([each.sum() - people for each in counted])

@@ -140,7 +140,7 @@ class ShuffleChain(UnboundedMean):
     def after(self, protocol: Protocol, received: Received) -> Protocol | Release:
         """The next round, or the mean."""
         joint, state, schedule = _joint(protocol), self._state(protocol), self.schedule
-        parts = joint.summed(received.payloads)
+        parts = joint.summed(received)
         honest = all(part.is_explained for part in parts)
         if state.stage == "mean":
             told = () if honest and explained_before(protocol) else (UNEXPLAINED,)

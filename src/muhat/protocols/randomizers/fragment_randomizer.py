@@ -30,10 +30,12 @@ from muhat.protocols.randomizers.fragment_noise import LAWS, FragmentNoise, fit
 from muhat.protocols.randomizers.randomizer import (
     MeanRandomizer,
     Randomizer,
-    in_random_order,
+    Received,
 )
 
 Fragments = NDArray[np.uint64]
+Unsigned = NDArray[Any]
+"""The same, or words of half as many bytes."""
 
 TOLERANCE = 1.02
 """A coarser grid may cost so much variance if it makes messages shorter."""
@@ -41,8 +43,14 @@ TOLERANCE = 1.02
 FRAGMENT_BYTES = 8
 """Of a fragment that is sealed: the same for every modulus, so that none is told by its length."""
 
+HALF_WORD = 4
+"""Bytes of the words that short fragments are handled in."""
+
 GAIN = 1.001
 """A finer grid is tried as long as the last one had so much less variance."""
+
+_FEW = 8
+"""Values for each fragment: up to here they are counted."""
 
 _AT_ONCE = 1 << 22
 """Fragments added up together: memory stays small however many people there are."""
@@ -50,6 +58,8 @@ _AT_ONCE = 1 << 22
 
 class Mixed(Randomizer):
     """One whose messages are private when their fragments are mixed with others', not before."""
+
+    adds_up = True
 
     parts: tuple[FragmentRandomizer, ...]
     """What is asked, each with numbers, noise and a share of the promise of its own."""
@@ -71,10 +81,21 @@ class Mixed(Randomizer):
             yield part, np.ascontiguousarray(payloads[:, start:end])
             start = end
 
-    def summed(self, payloads: Bytes) -> list[PartSums]:
-        """The sums of every part, whether the payloads are mixed or not."""
-        people = len(payloads)
-        return [PartSums(part, part.totals(mine), people) for part, mine in self.split(payloads)]
+    def summed(self, received: Received) -> list[PartSums]:
+        """The sums of every part, whether the payloads are mixed, added or neither."""
+        people = received.users
+        return [
+            PartSums(part, part.totals(mine, people), people)
+            for part, mine in self.split(received.payloads)
+        ]
+
+    def added(self, payloads: Bytes) -> Bytes:
+        """Every fragment the sum of those in its place, modulo q: see `Randomizer`."""
+        found = []
+        for part, mine in self.split(payloads):
+            fragments = part.unpacked(mine).sum(axis=0, keepdims=True, dtype=np.uint64)
+            found.append(part.packed(fragments & part._mask))
+        return np.concatenate(found, axis=1)
 
     def keeps_mixed(self, promise: Privacy, users: int) -> bool:
         """That of the noise, if enough people add theirs: see `Randomizer`."""
@@ -83,14 +104,16 @@ class Mixed(Randomizer):
     def mixed(
         self, nonces: Bytes, payloads: Bytes, words: Words = system_words
     ) -> tuple[Bytes, Bytes]:
-        """The fragments of each number of each part in an order of their own: see `Randomizer`."""
+        """The fragments of each number of each part in ascending order: see `Randomizer`.
+
+        How often each value occurs is all that a random order leaves, and ascending order says it.
+        """
         mixed, start = np.empty_like(payloads), 0
         for part in self.parts:
             width = part.payload_bytes // part.messages
             for _ in range(part.numbers):
                 end = start + width * part.noise.fragments
-                fragments = widened(payloads[:, start:end].reshape(-1, width))
-                fragments = in_random_order(fragments, part.noise.modulus_bits, words)
+                fragments = ascending(widened(payloads[:, start:end].reshape(-1, width)), part)
                 mixed[:, start:end] = narrowed(fragments, width).reshape(len(mixed), end - start)
                 start = end
         return fresh_nonces(len(nonces)), mixed
@@ -232,12 +255,12 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
         unused = 8 * self._width - self.noise.modulus_bits
         return np.asarray((rows[:, :, -1] <= 255 >> unused).all(axis=1))
 
-    def packed(self, fragments: Fragments) -> Bytes:
+    def packed(self, fragments: Unsigned) -> Bytes:
         """Fragments of shape (people, numbers, m) as payloads."""
         flat = narrowed(fragments.reshape(-1), self._width)
         return flat.reshape(len(fragments), self.payload_bytes)
 
-    def unpacked(self, payloads: Bytes) -> Fragments:
+    def unpacked(self, payloads: Bytes) -> Unsigned:
         """The fragments of these payloads, of shape (people, numbers, m)."""
         shape = len(payloads), self.numbers, self.noise.fragments
         return widened(payloads.reshape(-1, self._width)).reshape(shape)
@@ -254,11 +277,12 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
 
     def mean(self, nonces: Bytes, payloads: Bytes) -> Floats:
         """The mean of the records, whether the payloads are mixed or not: see `MeanRandomizer`."""
-        return self.mean_of(self.totals(payloads), len(payloads))
+        people = len(nonces)
+        return self.mean_of(self.totals(payloads, people), people)
 
-    def totals(self, payloads: Bytes) -> list[int]:
-        """The sums of all people's numbers, whether the payloads are mixed or not."""
-        return self.sums(self._remainders(payloads), len(payloads))
+    def totals(self, payloads: Bytes, people: int) -> list[int]:
+        """The sums of all people's numbers, whether the payloads are mixed, added or neither."""
+        return self.sums(self._remainders(payloads), people)
 
     def mean_of(self, sums: Sequence[int], people: int) -> Floats:
         """The mean of the records, from the sums of their numbers, of shape (d,)."""
@@ -291,21 +315,35 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
         step = max(1, _AT_ONCE // self.messages)
         found = np.zeros(self.numbers, np.uint64)
         for start in range(0, len(payloads), step):
-            found += self.unpacked(payloads[start : start + step]).sum(axis=(0, 2))
+            fragments = self.unpacked(payloads[start : start + step])
+            found += fragments.sum(axis=(0, 2), dtype=np.uint64)
         return np.asarray(found & self._mask)
 
     @property
     def _mask(self) -> np.uint64:
         return np.uint64(self.noise.modulus - 1)
 
-    def _split(self, numbers: Fragments, words: Words) -> Fragments:
+    def _split(self, numbers: Fragments, words: Words) -> Unsigned:
         """Uniform fragments that add up to these numbers modulo q: (people, numbers, m)."""
-        m = self.noise.fragments
-        # 2^k divides 2^64: sums may overflow, and the lowest bits of uniform words are uniform.
-        fragments = np.empty((*numbers.shape, m), np.uint64)
-        fragments[..., 1:] = words(numbers.size * (m - 1)).reshape(*numbers.shape, m - 1)
-        fragments[..., 0] = numbers - fragments[..., 1:].sum(axis=-1)
-        return fragments & self._mask
+        shape = *numbers.shape, self.noise.fragments - 1
+        count = math.prod(shape)
+        if self._width > HALF_WORD:
+            return self.completed(numbers, words(count).reshape(shape))
+        # Half a word is enough for a fragment.
+        halves = words(-(-count // 2)).view(np.uint32)[:count]
+        return self.completed(numbers, halves.reshape(shape))
+
+    def completed(self, numbers: Fragments, uniform: Unsigned) -> Unsigned:
+        """Uniform words, (people, numbers, m − 1), and what is missing to the numbers, modulo q."""
+        # 2^k divides 2^32 and 2^64: sums may overflow, and the lowest bits of words are uniform.
+        word = uniform.dtype
+        fragments = np.empty((*numbers.shape, self.noise.fragments), word)
+        fragments[..., 1:] = uniform
+        missing = fragments[..., 0]
+        missing[...] = numbers.astype(word)
+        for place in range(1, self.noise.fragments):
+            missing -= fragments[..., place]
+        return np.asarray(fragments & word.type(self.noise.modulus - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,14 +370,33 @@ class PartSums:
         return all(least <= each <= most for each in self.totals)
 
 
-def widened(fragments: Bytes) -> Fragments:
-    """Numbers of some bytes each, the least significant first, (rows, bytes), as words."""
-    whole = np.zeros((len(fragments), FRAGMENT_BYTES), np.uint8)
-    whole[:, : fragments.shape[1]] = fragments
-    return whole.view("<u8")[:, 0].astype(np.uint64, copy=False)
+def widened(fragments: Bytes) -> Unsigned:
+    """Numbers of some bytes each, the least significant first, (rows, bytes), as words.
+
+    Of four bytes where that is enough, else of eight.
+    """
+    rows, width = fragments.shape
+    word = np.dtype("<u4" if width <= HALF_WORD else "<u8")
+    whole = np.zeros((rows, word.itemsize), np.uint8)
+    # Byte by byte: numpy copies long columns faster than short rows.
+    for place in range(width):
+        whole[:, place] = fragments[:, place]
+    return whole.view(word)[:, 0].astype(word.newbyteorder("="), copy=False)
 
 
-def narrowed(words: Fragments, width: int) -> Bytes:
+def ascending(fragments: Unsigned, part: FragmentRandomizer) -> Unsigned:
+    """Fragments in order; where values are few, each as often as it occurs, which is faster."""
+    if part.noise.modulus > _FEW * len(fragments):
+        return np.sort(fragments)
+    counts = np.bincount(fragments)
+    return np.repeat(np.arange(len(counts), dtype=fragments.dtype), counts)
+
+
+def narrowed(words: Unsigned, width: int) -> Bytes:
     """Words as numbers of so many bytes, (rows, width)."""
-    flat = np.ascontiguousarray(words, "<u8")[:, None]
-    return flat.view(np.uint8)[:, :width]
+    word = words.dtype.newbyteorder("<")
+    flat = np.ascontiguousarray(words, word).view(np.uint8).reshape(-1, word.itemsize)
+    narrow = np.empty((len(words), width), np.uint8)
+    for place in range(width):
+        narrow[:, place] = flat[:, place]
+    return narrow

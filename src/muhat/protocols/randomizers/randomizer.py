@@ -27,7 +27,10 @@ from muhat.protocols.encodings.encoding import NONCE_BYTES
 
 @dataclass(frozen=True, eq=False)
 class Received:
-    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload)."""
+    """The messages of a round, ordered by nonce: shapes (users, 16) and (users, payload).
+
+    Where a randomizer's payloads add up there may be one of all users together.
+    """
 
     nonces: Bytes
     payloads: Bytes
@@ -43,6 +46,9 @@ class Randomizer(Plain, ABC, tag="kind"):
 
     kind: ClassVar[str]
     """What JSON calls it."""
+
+    adds_up: ClassVar[bool] = False
+    """Whether one payload can say of many people what all of theirs do: see `added`."""
 
     if TYPE_CHECKING:  # a field of some
 
@@ -82,7 +88,11 @@ class Randomizer(Plain, ABC, tag="kind"):
     def mixed(
         self, nonces: Bytes, payloads: Bytes, words: Words = system_words
     ) -> tuple[Bytes, Bytes]:
-        """The messages in random order, as a shuffler hands them on: nonces and payloads."""
+        """The messages as a shuffler hands them on, in an order that says nothing of theirs."""
+
+    def added(self, payloads: Bytes) -> Bytes:
+        """These payloads, or one that says as much, of shape (1, payload), where they add up."""
+        return payloads
 
     @property
     @abstractmethod
@@ -217,27 +227,6 @@ def random_orders(rows: int, size: int, words: Words = system_words) -> NDArray[
         if not len(again):
             return orders
         keys[again] = words(len(again) * size).reshape(len(again), size)
-
-
-def in_random_order(
-    numbers: NDArray[np.uint64], bits: int, words: Words = system_words
-) -> NDArray[np.uint64]:
-    """The same numbers, all below 2^bits, in a uniformly random order.
-
-    A word has room for a random key above a number, and sorting words is several times as fast as
-    finding an order. Given that no two keys are equal, all orders are equally likely, whatever the
-    numbers are; if two are, all are drawn again. Where that would be often it is `random_order`.
-    """
-    size, room = len(numbers), WORD_BITS - bits
-    if 2 * size.bit_length() > room + 2:
-        return numbers[random_order(size, words)]
-    shift = np.uint64(bits)
-    while True:
-        keyed = words(size) >> shift << shift | numbers
-        keyed.sort()
-        keys = keyed >> shift
-        if (keys[1:] != keys[:-1]).all():
-            return np.asarray(keyed & np.uint64((1 << bits) - 1))
 
 
 def check_shapes(records: Floats, nonces: Bytes, width: int) -> int:

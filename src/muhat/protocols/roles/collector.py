@@ -3,6 +3,9 @@
 A collector holds the messages it has taken, each once, so that states merge whatever arrived
 twice, and what comes of them depends on the set of messages alone. Only where two messages have
 the same nonce, or more people have answered than were planned, do those count that came first.
+
+Where messages add up, a server holds nonces and one sum. States then merge that have no message in
+common, or of which one has all of the other's: a sum is not taken apart.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -72,6 +75,11 @@ class Collector:
         """What tells the states of this round from others'."""
         return bytes.fromhex(self.protocol.digest)
 
+    @property
+    def _holds_sum(self) -> bool:
+        """Whether one payload is held in the place of all."""
+        return False
+
     def _possible(self, payloads: Bytes) -> NDArray[np.bool_]:
         """Which payloads may be some device's."""
         return self.protocol.randomizer.valid(payloads)
@@ -123,7 +131,7 @@ class Collector:
         if other._digest != self._digest:
             raise InvalidInput("messages of different protocols or rounds cannot be merged.")
         held, rejected = other.received(), Counter(other._rejected)
-        self._add(held.nonces, held.payloads, rejected)
+        self._join(held.nonces, held.payloads, rejected)
         self._rejected += rejected
 
     def state(self) -> bytes:
@@ -137,30 +145,88 @@ class Collector:
     def _add(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
         """Keep what is possible, new, and not more than there are users."""
         possible = self._possible(payloads)
-        rejected[Rejection.PAYLOAD] += int((~possible).sum())
-        nonces, payloads = nonces[possible], payloads[possible]
-        kept = np.zeros(len(nonces), bool)
-        for row, nonce in enumerate(nonces):
-            key = nonce.tobytes()
-            if key in self._seen:
+        if not possible.all():
+            rejected[Rejection.PAYLOAD] += int((~possible).sum())
+            nonces, payloads = nonces[possible], payloads[possible]
+        keys = _keys(nonces)
+        kept = self._new(keys, rejected)
+        if len(kept) < len(keys):
+            nonces, payloads = nonces[kept], payloads[kept]
+        if len(kept):
+            self._keep(nonces, payloads)
+
+    def _keep(self, nonces: Bytes, payloads: Bytes) -> None:
+        """Hold new messages, or their sum."""
+        # A part of a batch would hold all of it.
+        self._nonces.append(nonces.copy())
+        self._payloads.append(payloads)
+        if self._holds_sum:
+            self._payloads = [self.protocol.randomizer.added(np.concatenate(self._payloads))]
+
+    def _join(self, nonces: Bytes, payloads: Bytes, rejected: Counter[Rejection]) -> None:
+        """Take what another one held, which may be a sum."""
+        if len(payloads) == len(nonces):
+            self._add(nonces, payloads, rejected)
+            return
+        keys = set(_keys(nonces))
+        known = len(keys & self._seen)
+        if not self._possible(payloads).all():
+            rejected[Rejection.PAYLOAD] += len(nonces)
+        elif known == len(nonces):
+            rejected[Rejection.REPLAYED] += known
+        elif (
+            known in (0, self.users)
+            and len(keys) == len(nonces)
+            and self.users - known + len(keys) <= self.protocol.users
+        ):
+            if known:
+                rejected[Rejection.REPLAYED] += known
+                self._nonces, self._payloads = [], []
+            self._seen |= keys
+            self._keep(nonces, payloads)
+        else:
+            raise InvalidInput(
+                "some of the messages are here already, and not all, or they are more than the "
+                "users that were planned: sums are not taken apart. Take the messages themselves."
+            )
+
+    def _new(self, keys: list[bytes], rejected: Counter[Rejection]) -> Sequence[int]:
+        """Which of these nonces are taken, from now on: each once, up to the number of users."""
+        most, seen, together = self.protocol.users, self._seen, set(keys)
+        if (
+            len(together) == len(keys)
+            and seen.isdisjoint(together)
+            and len(seen) + len(keys) <= most
+        ):
+            seen |= together
+            return range(len(keys))
+        kept = []
+        for row, key in enumerate(keys):
+            if key in seen:
                 rejected[Rejection.REPLAYED] += 1
-            elif self.users == self.protocol.users:
+            elif len(seen) == most:
                 rejected[Rejection.FULL] += 1
             else:
-                self._seen.add(key)
-                kept[row] = True
-        if kept.any():
-            self._nonces.append(nonces[kept])
-            self._payloads.append(payloads[kept])
+                seen.add(key)
+                kept.append(row)
+        return kept
 
     def received(self) -> Received:
         """The messages, ordered by nonce."""
-        size = self._payload_bytes
         nonces = np.concatenate([np.empty((0, NONCE_BYTES), np.uint8), *self._nonces])
-        payloads = np.concatenate([np.empty((0, size), np.uint8), *self._payloads])
         high, low = nonces.view(">u8").T
         order = np.lexsort((low, high))
-        return Received(nonces[order], payloads[order])
+        if self._holds_sum and len(order) > 1:
+            return Received(nonces[order], self._payloads[0])
+        places = np.empty(len(order), np.intp)
+        places[order] = np.arange(len(order))
+        payloads, start = np.empty((len(order), self._payload_bytes), np.uint8), 0
+        for block in self._payloads:
+            payloads[places[start : start + len(block)]] = block
+            start += len(block)
+        # What is in order now need not be held twice.
+        self._nonces, self._payloads = [nonces[order]], [payloads]
+        return Received(self._nonces[0], payloads)
 
     def restore(self, state: bytes) -> Self:
         """Take everything that `state()` saved; InvalidInput if it is damaged.
@@ -173,10 +239,12 @@ class Collector:
         users, *counts = struct.unpack_from(_COUNTS, body, _DIGEST_BYTES)
         size, split = self._payload_bytes, users * NONCE_BYTES
         held = np.frombuffer(body, np.uint8, offset=_FIXED_BYTES)
-        if len(held) != split + users * size:
+        if len(held) != split + users * size and not (
+            self._holds_sum and users and len(held) == split + size
+        ):
             raise InvalidInput("the state is damaged: its messages are not of the right length.")
         rejected = Counter(dict(zip(Rejection, counts, strict=True)))
-        self._add(held[:split].reshape(-1, NONCE_BYTES), held[split:].reshape(-1, size), rejected)
+        self._join(held[:split].reshape(-1, NONCE_BYTES), held[split:].reshape(-1, size), rejected)
         self._rejected += rejected
         return self
 
@@ -197,6 +265,11 @@ class Collector:
     def __repr__(self) -> str:
         taken = f"{self.users} of {self.protocol.users} users"
         return f"{type(self).__name__}(round {self.protocol.round}, {taken})"
+
+
+def _keys(nonces: Bytes) -> list[bytes]:
+    flat = nonces.tobytes()
+    return [flat[at : at + NONCE_BYTES] for at in range(0, len(flat), NONCE_BYTES)]
 
 
 def _reasons(rejected: Counter[Rejection]) -> dict[str, int]:

@@ -38,7 +38,7 @@ HEADER_BYTES = LABEL_BYTES + NONCE_BYTES
 MOST_AT_ONCE = 1 << 14
 """Messages handled together: enough to hide numpy's overhead ..."""
 
-MOST_BYTES = 1 << 26
+MOST_BYTES = 1 << 22
 """... if they are not too long for that."""
 
 
@@ -64,11 +64,21 @@ def label(round_number: int, digest: bytes) -> bytes:
 
 def pack(start: bytes, nonces: Bytes, payloads: Bytes) -> list[bytes]:
     """The messages of these nonces and payloads, one a row."""
-    rows = len(nonces)
-    head = np.broadcast_to(np.frombuffer(start, np.uint8), (rows, LABEL_BYTES))
-    whole = np.concatenate([head, nonces, payloads], axis=1).tobytes()
     size = HEADER_BYTES + payloads.shape[1]
-    return [whole[at : at + size] for at in range(0, rows * size, size)]
+    step = _at_once(size)
+    made: list[bytes] = []
+    for first in range(0, len(nonces), step):
+        part = slice(first, first + step)
+        rows = len(nonces[part])
+        head = np.broadcast_to(np.frombuffer(start, np.uint8), (rows, LABEL_BYTES))
+        whole = np.concatenate([head, nonces[part], payloads[part]], axis=1).tobytes()
+        made += [whole[at : at + size] for at in range(0, rows * size, size)]
+    return made
+
+
+def _at_once(size: int) -> int:
+    """How many messages of a length are handled together."""
+    return max(1, min(MOST_AT_ONCE, MOST_BYTES // size))
 
 
 def batches(
@@ -81,14 +91,14 @@ def batches(
     """
     size = HEADER_BYTES + payload_bytes
     fitting = _fitting(messages, start, size, rejected)
-    most = max(1, min(MOST_AT_ONCE, MOST_BYTES // size))
-    while block := list(islice(fitting, most)):
+    while block := list(islice(fitting, _at_once(size))):
         whole = np.frombuffer(b"".join(block), np.uint8).reshape(len(block), size)
         same = whole[:, :LABEL_BYTES] == np.frombuffer(start, np.uint8)
         for reason, part in _LABEL_PARTS:
-            wrong = ~same[:, part].all(axis=1)
-            rejected[reason] += int(wrong.sum())
-            whole, same = whole[~wrong], same[~wrong]
+            right = same[:, part].all(axis=1)
+            if not right.all():
+                rejected[reason] += int((~right).sum())
+                whole, same = whole[right], same[right]
         yield whole[:, LABEL_BYTES:HEADER_BYTES], whole[:, HEADER_BYTES:]
 
 
@@ -106,6 +116,9 @@ def _fitting(
 ) -> Iterator[bytes]:
     """The messages of the right length, as they come."""
     for message in messages:
+        if type(message) is bytes and len(message) == size:
+            yield message
+            continue
         if not isinstance(message, bytes | bytearray | memoryview):
             rejected[Rejection.NOT_BYTES] += 1
             continue

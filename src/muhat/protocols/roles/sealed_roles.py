@@ -45,6 +45,10 @@ class _OfReports(Collector):
     def _digest(self) -> bytes:
         return self.reports.digest
 
+    @property
+    def _holds_sum(self) -> bool:
+        return False
+
     def marks(self, message: bytes) -> list[bytes]:
         """Digests of its pieces: see `Collector`, and `_without_copies`."""
         size = self.reports.piece_bytes

@@ -21,6 +21,10 @@ class Server(Collector):
 
     _state_begins = b"MHSERVER1"
 
+    @property
+    def _holds_sum(self) -> bool:
+        return self.protocol.randomizer.adds_up
+
     def finish(self) -> Protocol | Release:
         """Close the round: the next round's description, or the result.
 

@@ -1,9 +1,9 @@
 """What stands between devices and server in the shuffle model, and is trusted to mix.
 
-A shuffler takes people's messages, each once, and hands all of them on in random order, once. Of
-fragments it mixes each number's apart; a message of one piece keeps its nonce, which is public. It
-must not work together with the server, and it sees what people send, unless that is sealed for the
-server (`sealed_roles.py`).
+A shuffler takes people's messages, each once, and hands all of them on, once, in an order that
+says nothing of whose is whose. Of fragments it mixes each number's apart; a message of one piece
+keeps its nonce, which is public. It must not work together with the server, and it sees what people
+send, unless that is sealed for the server (`sealed_roles.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Shuffler(Collector):
     _closed = False
 
     def mixed(self) -> list[bytes]:
-        """All messages in random order, for the server: once, and not below the minimum of users.
+        """All messages, mixed, for the server: once, and not below the minimum of users.
 
         The promise counts on that many people. Twice would tell what came in between: nothing is
         taken, saved or merged any more, and a state that was saved before must not be used again.
@@ -39,14 +39,16 @@ class Shuffler(Collector):
         self._closed = True
         self._nonces.clear()
         self._payloads.clear()
-        return pack(self._label, *self._mix(held))
+        nonces, payloads = self._mix(held)
+        del held
+        return pack(self._label, nonces, payloads)
 
     def _to_mix(self) -> Received:
         """The messages that count."""
         return self.received()
 
     def _mix(self, held: Received) -> tuple[Bytes, Bytes]:
-        """Nonces and payloads in random order."""
+        """Nonces and payloads in an order that says nothing of theirs."""
         return self.protocol.randomizer.mixed(held.nonces, held.payloads)
 
     def received(self) -> Received:
