@@ -45,7 +45,7 @@ def main() -> None:
     scale.main()
     sets.main(rows=10**6)
     pushdown.main(rows=10**6)
-    engines.main()
+    engines.main(quick=True)
     timing.main()
 
 

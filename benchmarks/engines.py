@@ -1,19 +1,20 @@
 """What one answer costs beside the same query without privacy: DuckDB, polars, pyarrow.
 
-    python -m benchmarks.engines [--rows N] [--large] [--write]
+    python -m benchmarks.engines [--rows N] [--quick] [--write]
 
 Two million rows of six columns. muhat's is the whole release, plan, pass and noise, by the embedded
 engine and by DuckDB at muhat's sums; the others' is the exact number. One thread each, CPU time, in
 turns, the median of five. Libraries that are not installed are left out. Then the mean of two
-columns as rows grow, 10⁵ to 10⁷ (`--large`: 10⁸, 1.6 GB in a temporary folder), and the peak of
-memory above that of an interpreter that has released one of 10⁵ rows. `--write` writes
-benchmarks/results/engines.md and the table of the README.
+columns as rows grow, 10⁵ to 10⁸ (1.6 GB in a temporary folder, if it has room; `--quick`: to 10⁷),
+and the peak of memory above that of an interpreter that has released one of 10⁵ rows. `--write`
+writes benchmarks/results/engines.md and the table of the README.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -42,6 +43,9 @@ from muhat.data.base import paced  # noqa: E402
 
 ROWS, REPEATS = 2_000_000, 5
 GROWING, LARGE = (10**5, 10**6, 10**7), 10**8
+BYTES_A_ROW = 20
+"""Of two columns in Parquet, generously."""
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "engines.md"
 PEERS = ("DuckDB", "polars", "pyarrow")
@@ -73,12 +77,14 @@ Seconds = dict[str, float]
 Turns = dict[str, list[float]]
 
 
-def main(rows: int = ROWS, large: bool = False, written: bool = False) -> None:
+def main(rows: int = ROWS, quick: bool = False, written: bool = False) -> None:
     """Print both tables, and write them if asked to."""
-    growing, load = (*GROWING, LARGE) if large else GROWING, os.getloadavg()[0]
+    load = os.getloadavg()[0]
     found: dict[str, Turns] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        roomy = shutil.disk_usage(folder).free > LARGE * BYTES_A_ROW
+        growing = (*GROWING, LARGE) if roomy and not quick else GROWING
         parquet, text = folder / "rows.parquet", folder / "rows.csv"
         write_rows(parquet, rows)
         write_text(parquet, text)
@@ -149,9 +155,14 @@ def _growth(folder: Path, growing: tuple[int, ...]) -> Iterator[str]:
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, check=True
         )
+        if path != small:
+            path.unlink()
         each = seconds / rows / len(BOTH) * 1e9
         yield f"{rows:>12,}{1e3 * seconds:>10.1f}{each:>13.2f}{float(done.stdout):>10.1f}"
-    yield f"slope of log CPU time against log rows: {slope(points):.2f}"
+    yield (
+        f"slope of log CPU time against log rows: {slope(points):.2f}, from {growing[1]:,} rows on "
+        f"{slope(points[1:]):.2f}"
+    )
 
 
 def _release(path: Path) -> Callable[[], object]:
@@ -213,7 +224,7 @@ def quoted(found: dict[str, Turns]) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    main(given.rows, given.large, given.write)
+    main(given.rows, given.quick, given.write)

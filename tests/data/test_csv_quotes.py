@@ -73,6 +73,29 @@ def test_records_are_those_of_the_rule(text: bytes, delimiter: bytes) -> None:
     assert found.first == len(expected[0][0])
 
 
+SHORT = st.sampled_from([b"x", b'""', b'"a"', b'"a""b"', b'"\r"', b'"\n"', b'"a\nb"', b'"a\n\nb"'])
+
+
+@given(st.lists(SHORT, min_size=1, max_size=6), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_lines_are_records_if_short_cells_beside_long_ones_have_no_line_breaks(
+    cells: list[bytes], end: bytes, ended: bool
+) -> None:
+    records = [b"1234567890" * 8 + b"," + cell + end for cell in cells]
+    text = b"".join(records) if ended else b"".join(records).removesuffix(end)
+    found = layout(text, b",", final=True)
+    assert found is not None
+    assert (found.ends is None) == all(b"\n" not in cell for cell in cells)
+    assert (found.first, found.end, found.bad) == (
+        len(text) if len(cells) == 1 else len(records[0]),
+        len(text),
+        None,
+    )
+    assert cleaned(text, found) == text
+    if found.ends is not None:
+        assert len(found.ends) == len(cells)
+
+
 @given(TEXTS, TEXTS)
 @settings(max_examples=600, deadline=None, derandomize=True)
 def test_what_is_decided_early_stays_so_whatever_follows(text: bytes, more: bytes) -> None:

@@ -11,10 +11,12 @@ from muhat.data.distances import (
     DistanceCounter,
     ExcessAccumulator,
     Frame,
+    LineCounter,
     bounded,
     bounded_sums,
     distance_counts,
     excess_sums,
+    line_counts,
 )
 from muhat.data.engine import record_integers
 from muhat.domains.lattice import BallLattice, Lattice
@@ -203,6 +205,25 @@ def test_records_on_the_edges_are_told_apart_by_the_ascending_sum() -> None:
     assert np.count_nonzero(other != exact) > 20
 
 
+@pytest.mark.parametrize("magnitude", [100.0, 1e4, 1e308])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_records_on_a_line_are_counted_where_they_lie_in_every_layout(
+    magnitude: float, weight: float
+) -> None:
+    rows = poisoned(3000, 1)
+    frame = Frame(np.array([0.7]), np.array([weight]), magnitude)
+    (moved,) = offsets(rows, frame)
+    edges = np.unique([*np.linspace(-5, 5, 41), *moved[:20], 0.0, 1e9])
+    cells = np.minimum(np.searchsorted(edges, moved), len(edges) - 1)
+    expected = np.bincount(cells, minlength=len(edges)).tolist()
+    for layout in batches(rows):
+        counter = LineCounter(frame, edges)
+        for batch in layout:
+            counter.add(batch)
+        assert counter.counts.tolist() == expected
+    assert line_counts(open_source(rows, None, 1), frame, edges) == expected
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.int32, np.uint8, bool])
 @pytest.mark.parametrize("dim", [1, 3, 40])
 def test_other_types_are_counted_and_added_as_floats(kind: type, dim: int) -> None:
@@ -296,6 +317,9 @@ def test_sums_may_be_looked_at_before_the_last_batch() -> None:
 def test_absent_records_lie_at_the_centre() -> None:
     lattice = BallLattice.around(CENTER.tolist(), 3.0)
     batch = Batch(0, [Floats(np.empty(0))] * 3, absent=4)
+    line = LineCounter(Frame(np.array([3.0]), np.ones(1), 9.0), np.array([-1.0, 0.0, 1.0]))
+    line.add(Batch(0, [Floats(np.empty(0))], absent=4))
+    assert line.counts.tolist() == [0, 4, 0]
     counter, sums = DistanceCounter(FRAME, EDGES), BoundedAccumulator(lattice, 10.0)
     excess = ExcessAccumulator(FRAME, 2.0, lattice)
     for each in (counter, sums, excess):

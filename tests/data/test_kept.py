@@ -1,6 +1,8 @@
-"""Text is decoded once for methods that read several times, and what is kept is what was read."""
+"""Files are decoded once for methods that read several times; what is kept is what was read."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import muhat as mh
@@ -8,6 +10,7 @@ from muhat.data import kept, open_source
 from muhat.data.base import paced
 from muhat.data.csv_file import Parser
 from muhat.data.engine import Accumulator, exact_sums, read_once
+from muhat.data.parquet import ParquetFile
 from muhat.data.scratch import Scratch
 from muhat.domains.lattice import BallLattice
 from muhat.errors import SourceFailed
@@ -92,6 +95,56 @@ def test_a_mean_of_unknown_location_decodes_once(table, decoded):
     release = mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
     assert np.abs(release.value - 5).max() < 20
     assert sum(decoded) == ROWS
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """Floats, whole numbers and decimals with gaps, and vectors, in several row groups."""
+    rng = np.random.default_rng(4)
+    values = rng.normal(5, 20, (ROWS, 2))
+    flat = pa.array(np.append(values, values).reshape(-1))
+    path = tmp_path / "columns.parquet"
+    numbers = pa.array(rng.integers(0, 100, ROWS), mask=rng.random(ROWS) < 0.1)
+    table = pa.table(
+        {
+            "real": values[:, 0],
+            "whole": numbers,
+            "decimal": numbers.cast(pa.decimal128(25, 3)),
+            "vector": pa.FixedSizeListArray.from_arrays(flat, 4),
+        }
+    )
+    pq.write_table(table, path, row_group_size=700)
+    return path
+
+
+@pytest.mark.parametrize("room", [1 << 28, 15_000, 0], ids=["memory", "some", "none"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("names", [["real"], ["real", "whole", "decimal"], ["vector"]])
+def test_what_is_kept_of_columns_is_what_was_read(columns, monkeypatch, room, threads, names):
+    monkeypatch.setattr(kept, "MEMORY_BYTES", room)
+    monkeypatch.setattr("muhat.data.parquet._PARTITION_BYTES", 1)
+    read, batches = [], ParquetFile._batches
+
+    def watched(self, *args):
+        read.append(args)
+        return batches(self, *args)
+
+    monkeypatch.setattr(ParquetFile, "_batches", watched)
+    dim = 4 if names == ["vector"] else len(names)
+    lattice = BallLattice.around([0.0] * dim, 100.0)
+    plain = exact_sums(open_source(columns, names), lattice)
+    groups = len(read)
+    read.clear()
+    source = open_source(columns, names)
+    source.keep()
+    with paced(threads=threads):
+        for _ in range(3):
+            assert exact_sums(source, lattice) == plain
+    if room == 0:
+        assert len(read) == 3 * groups
+    else:
+        assert groups <= len(read) < 3 * groups
+        assert (len(read) == groups) == (room == 1 << 28)
 
 
 def test_other_sources_are_as_they_were():

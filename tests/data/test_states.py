@@ -19,13 +19,14 @@ from muhat.data.categories import categories_of
 from muhat.data.cell_kernel import CellTables
 from muhat.data.centered_sums import centered_sums
 from muhat.data.coding import Coder
-from muhat.data.distances import Frame, bounded_sums, distance_counts, excess_sums
+from muhat.data.distances import Frame, bounded_sums, distance_counts, excess_sums, line_counts
 from muhat.data.engine import gathered
 from muhat.data.grid_counts import Window, count_windows
 from muhat.data.grids import UniformGrid
 from muhat.data.groups import GroupSource
 from muhat.data.histogram import CellSource
 from muhat.data.rotation import Preparation, PreparedSource, Rotation, prepared_counts
+from muhat.data.shared import View
 from muhat.data.states import joined, packed, unpacked
 from muhat.domains.lattice import BallLattice, BoxLattice, PointsLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -78,6 +79,7 @@ def numbers() -> Any:
 
 
 FRAME = Frame(np.array([0.1, 0.2, 0.3]), np.ones(3), 50.0)
+LINE = Frame(np.array([0.2]), np.ones(1), 50.0)
 BALL = BallLattice.around([0.0] * 3, 2.0)
 GRID = UniformGrid(-5.0, 5.0, 0.01)
 ROTATED = Preparation(3, 50.0, 9.0, None, Rotation(np.array([1.0, -1.0, 1.0])))
@@ -87,6 +89,7 @@ PASSES: dict[str, Callable[[Source], Any]] = {
     "ball, drop": lambda source: exact_sums(source, BALL, missing="drop"),
     "nearest point": lambda source: exact_sums(source, PointsLattice.of(np.eye(3), nearest=True)),
     "distances": lambda source: distance_counts(source, FRAME, np.array([0.5, 1, 2, 4, 99])),
+    "line": lambda source: line_counts(View(source, [1]), LINE, np.array([-1.0, 0.0, 0.5, 9.0])),
     "excess": lambda source: excess_sums(source, FRAME, 1.0, BALL),
     "bounded": lambda source: bounded_sums(source, BALL, 50.0),
     "bounded, box": lambda source: bounded_sums(source, BoxLattice.around([-1] * 3, [1] * 3), 9.0),
@@ -211,7 +214,7 @@ def test_values_that_nobody_listed_are_counted_where_they_are() -> None:
 
 def test_a_pass_that_is_shared_finds_the_same_elsewhere() -> None:
     from muhat.data.grid_counts import counting_windows
-    from muhat.data.shared import View, carried_out_together
+    from muhat.data.shared import carried_out_together
     from muhat.data.values import ValueCoder, ValueSource
 
     coder = ValueCoder()

@@ -16,6 +16,8 @@ from muhat.data.csv_quotes import layout
 from muhat.data.text_file import pieces
 
 TEXTS = st.text(alphabet='"",\n\n\r;a', max_size=60).map(str.encode)
+LINES = [b"a\n", b"abcdef\n", b"\r\n", b'"a"\n', b'"a\nb",c\n', b'a"b\n', b'"', b"a"]
+LONG_TEXTS = st.lists(st.sampled_from(LINES), min_size=5, max_size=30).map(b"".join)
 
 
 @given(TEXTS, st.integers(1, 30))
@@ -30,6 +32,18 @@ def test_every_record_is_read_once_however_the_file_is_cut(text: bytes, block: i
     )
     assert sum(piece.count for piece in found) == len(expected)
     assert not text or found[-1].end == len(text)
+
+
+@given(LONG_TEXTS, st.integers(1, 20))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_pieces_are_the_same_from_where_any_of_them_begins(text: bytes, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_file, "BLOCK_BYTES", block)
+        patch.setattr(text_file, "LONGEST_RECORD", 25)
+        ends = [piece.end for piece in pieces(io.BytesIO(text), 0, b",")]
+        for place, start in enumerate([0, *ends]):
+            again = [piece.end for piece in pieces(io.BytesIO(text), start, b",")]
+            assert again == ends[place:]
 
 
 class Lines(text_file.TextFile):
@@ -91,3 +105,21 @@ def test_overlong_records_are_passed_over_and_counted(text: bytes, block: int, c
         each for each in kept if each.strip(b" \n")
     ]
     assert sum(piece.count for piece in found) == len(expected) - first
+
+
+@given(LONG_TEXTS, st.integers(1, 20), st.integers(10, 40), st.data())
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_whoever_looks_ahead_of_a_reader_goes_on_where_the_reader_ends(
+    text: bytes, block: int, unit: int, data: st.DataObject
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, tempfile.NamedTemporaryFile() as kept:
+        patch.setattr(text_file, "BLOCK_BYTES", block)
+        patch.setattr(text_file, "PARTITION_BYTES", unit)
+        Path(kept.name).write_bytes(text)
+        file = Lines(Path(kept.name), None, b",")
+        reader, begun = file.unit(0), []
+        for _ in range(data.draw(st.integers(0, 3))):
+            begun += [piece.count for piece in [next(reader, None)] if piece is not None]
+        later = [piece.count for each in range(1, len(file._stops)) for piece in file.unit(each)]
+        counts = [*begun, *(piece.count for piece in reader), *later]
+    assert sum(counts) == len(reference(text))

@@ -58,37 +58,72 @@ def layout(text: bytes, delimiter: bytes, *, final: bool) -> Layout | None:
     if text.find(b'"', 0, stop) < 0:
         return Layout(text.find(b"\n") + 1 or stop, stop)
     codes = np.frombuffer(text, np.uint8, stop)
-    quotes = quotes_in(codes, delimiter)
+    places = np.flatnonzero(codes == QUOTE)
+    # Well formed from the first to the last, as a writer writes them.
+    opened, closed = places[0::2], places[1::2]
+    well_formed = (
+        _may_open(codes, opened, delimiter).all() and _may_close(codes, closed, delimiter).all()
+    )
+    if well_formed and _surely_within_lines(codes, opened, closed):
+        return Layout(text.find(b"\n") + 1 or stop, stop)
     breaks = np.flatnonzero(codes == BREAK) + 1
     if not len(breaks) or breaks[-1] < stop:
         breaks = np.append(breaks, stop)
-    before = np.searchsorted(quotes.places, breaks)
-    if quotes.opening[0::2].all() and quotes.closing[1::2].all():
-        # Well formed from the first to the last, as a writer writes them.
+    before = np.searchsorted(places, breaks)
+    if well_formed:
         ends = breaks[before % 2 == 0]
         if not final or (len(ends) and ends[-1] == stop):
             return Layout(int(ends[0]), int(ends[-1]), ends) if len(ends) else None
-    ends, bad = _paired(quotes, breaks, before, final)
+    ends, bad = _paired(quotes_in(codes, delimiter), breaks, before, final)
     return Layout(int(ends[0]), int(ends[-1]), ends, bad) if len(ends) else None
 
 
 def quotes_in(codes: Codes, delimiter: bytes, before: int = BREAK, after: int = BREAK) -> Quotes:
     """The quotes of a text between a byte `before` it and one `after` it."""
     places = np.flatnonzero(codes == QUOTE)
+    return Quotes(
+        places,
+        _may_open(codes, places, delimiter, before),
+        _may_close(codes, places, delimiter, after),
+    )
+
+
+def _may_open(codes: Codes, places: Positions, delimiter: bytes, before: int = BREAK) -> Mask:
+    opens = np.zeros(256, bool)
+    opens[[*delimiter, BREAK, QUOTE]] = True
     # Moved to and fro in place: there may be nothing but quotes, and each takes eight bytes here.
     places -= 1
     preceding = codes[places]
-    places += 2
-    following = codes.take(places, mode="clip")
-    places -= 1
+    places += 1
     if len(places) and places[0] == 0:
         preceding[0] = before
+    return opens[preceding]
+
+
+def _may_close(codes: Codes, places: Positions, delimiter: bytes, after: int = BREAK) -> Mask:
+    closes = np.zeros(256, bool)
+    closes[[*delimiter, BREAK, QUOTE, RETURN]] = True
+    places += 1
+    following = codes.take(places, mode="clip")
+    places -= 1
     if len(places) and places[-1] == len(codes) - 1:
         following[-1] = after
-    opens, closes = np.zeros(256, bool), np.zeros(256, bool)
-    opens[[*delimiter, BREAK, QUOTE]] = True
-    closes[[*delimiter, BREAK, QUOTE, RETURN]] = True
-    return Quotes(places, opens[preceding], closes[following])
+    return closes[following]
+
+
+def _surely_within_lines(codes: Codes, opened: Positions, closed: Positions) -> bool:
+    """Whether no quoted cell has a line break; False, too, where all breaks are as soon found."""
+    if len(closed) < len(opened):
+        return False
+    longest = int((closed - opened).max())
+    if longest * len(opened) > len(codes) // 4:
+        return False
+    for step in range(1, longest):
+        looked_at = opened + step
+        breaks = codes.take(looked_at, mode="clip") == BREAK
+        if breaks.any() and (looked_at < closed)[breaks].any():
+            return False
+    return True
 
 
 def _paired(

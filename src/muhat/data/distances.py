@@ -5,11 +5,8 @@ with the coordinates in ascending order. Every record has exactly one. Rounding 
 that lies on an edge into the cell next to it; one record still changes one count, so the
 sensitivity of the counts does not depend on any rounding.
 
-Which of some public distances a record lies within, found from its sum of squares.
-
-Nearly all records are told by the leading bits of the sum alone, from a table. Those near an edge
-are compared with it, and those that the order of the sum could put on either side are left to
-the one definition: the sum of squares with the coordinates in ascending order.
+Sums of squares that were added up in another order are told by them too, but for those that the
+order could put on either side of an edge: they are added up again.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Source
+from muhat.data.cells import Cells
 from muhat.data.engine import Accumulator, Sums, read_once, record_integers
 from muhat.data.states import Numbers, joined
 from muhat.domains.integers import Lattice, TiledSums
@@ -63,8 +61,12 @@ def distance_counts(source: Source, frame: Frame, edges: FloatArray) -> list[int
     Cell i holds distances above edges[i − 1] and up to edges[i], the last cell everything beyond
     too.
     """
-    counters = read_once(source, lambda: DistanceCounter(frame, edges))
-    return [sum(parts) for parts in zip(*(each.counts.tolist() for each in counters), strict=True)]
+    return _counted(read_once(source, lambda: DistanceCounter(frame, edges)))
+
+
+def line_counts(source: Source, frame: Frame, edges: FloatArray) -> list[int]:
+    """One pass: the records of one coordinate whose y falls into each cell, edges as above."""
+    return _counted(read_once(source, lambda: LineCounter(frame, edges)))
 
 
 def excess_sums(source: Source, frame: Frame, inner: float, lattice: Lattice) -> Sums:
@@ -75,6 +77,10 @@ def excess_sums(source: Source, frame: Frame, inner: float, lattice: Lattice) ->
 def bounded_sums(source: Source, lattice: Lattice, magnitude: float) -> Sums:
     """One pass: exact sums on a lattice of records whose coordinates are clipped to ±magnitude."""
     return _summed(read_once(source, lambda: BoundedAccumulator(lattice, magnitude)))
+
+
+def _counted(counters: Sequence[_Counter]) -> list[int]:
+    return [sum(parts) for parts in zip(*(each.counts.tolist() for each in counters), strict=True)]
 
 
 def _summed(accumulators: Sequence[BoundedAccumulator | ExcessAccumulator]) -> Sums:
@@ -93,25 +99,13 @@ def _batch(values: FloatArray) -> Batch:
     return Batch(values.shape[1], [Floats(coordinate) for coordinate in values])
 
 
-class DistanceCounter:
-    """Counts the records of batches by their distance; not shared between threads."""
+class _Counter:
+    """Counts the records of batches by cells; not shared between threads."""
 
-    def __init__(self, frame: Frame, edges: FloatArray) -> None:
+    def __init__(self, frame: Frame, cells: int) -> None:
         self._tiles = frame.tiles()
-        self._cells = RadialCells(edges)
-        self.counts: NDArray[np.int64] = np.zeros(len(edges), np.int64)
+        self.counts: NDArray[np.int64] = np.zeros(cells, np.int64)
         self.rows = 0
-
-    def add(self, batch: Batch) -> None:
-        """Count every record of the batch; one of which nothing is there lies at the centre."""
-        self.rows += batch.rows + batch.absent
-        self.counts[0] += batch.absent
-        # A warning would depend on the data.
-        with np.errstate(all="ignore"):
-            records = Records(batch)
-            for first, squares in self._tiles.squares(records):
-                exact = partial(self._exact, records, first)
-                self.counts += self._cells.count(squares, exact)
 
     def state(self) -> Numbers:
         """The records seen, and how many lie in each cell."""
@@ -122,8 +116,44 @@ class DistanceCounter:
         self.rows += int(state[0])
         self.counts += state[1:]
 
+
+class DistanceCounter(_Counter):
+    """Counts records by their distance."""
+
+    def __init__(self, frame: Frame, edges: FloatArray) -> None:
+        super().__init__(frame, len(edges))
+        self._cells = RadialCells(edges)
+
+    def add(self, batch: Batch) -> None:
+        """Count every record of the batch; one of which nothing is there lies at the centre."""
+        self.rows += batch.rows + batch.absent
+        self.counts[0] += batch.absent
+        # A warning would depend on the data.
+        with np.errstate(all="ignore"):
+            records = Records(batch)
+            ascending = self._tiles.add_in_ascending_order(records)
+            for first, squares in self._tiles.squares(records):
+                exact = None if ascending else partial(self._exact, records, first)
+                self.counts += self._cells.count(squares, exact)
+
     def _exact(self, records: Records, first: int, places: Indices) -> FloatArray:
         return self._tiles.exact_squares(records, first + places)
+
+
+class LineCounter(_Counter):
+    """Counts records of one coordinate by where they lie."""
+
+    def __init__(self, frame: Frame, edges: FloatArray) -> None:
+        super().__init__(frame, len(edges))
+        self._cells = Cells(edges)
+
+    def add(self, batch: Batch) -> None:
+        """Count every record of the batch; one of which nothing is there lies at the centre."""
+        self.rows += batch.rows + batch.absent
+        self.counts[self._cells.of(np.zeros(1))] += batch.absent
+        with np.errstate(all="ignore"):
+            for tile in self._tiles.settled(Records(batch)):
+                self.counts += self._cells.counts(self._cells.of(tile.values[:, 0]))
 
 
 class ExcessAccumulator:
@@ -247,63 +277,27 @@ def bounded(batch: Batch, magnitude: float) -> Batch:
         return Batch(batch.rows, columns, None, batch.absent)
 
 
-_MANTISSA_BITS = 52
-_MOST_BITS = 10
-_MOST_BINS = 1 << 15
-
-
 class RadialCells:
     """Cell i holds distances above edges[i − 1] and up to edges[i], the last all beyond too."""
 
     def __init__(self, edges: FloatArray) -> None:
         with np.errstate(all="ignore"):
-            self._edges: FloatArray = np.square(edges)
-            around = np.stack([self._edges * (1 - ROOM), self._edges * (1 + ROOM)])
-        words = np.clip(around, LEAST, LARGEST).view(np.int64)
-        octaves = int(words[1, -1] - words[0, 0] >> _MANTISSA_BITS) + 1
-        bits = min((_MOST_BINS // octaves).bit_length() - 1, _MOST_BITS)
-        self._shift = _MANTISSA_BITS - bits
-        bins = words >> self._shift
-        # One bin more at either end stands for everything below, or above.
-        self._first = bins[0, 0] - 1
-        before, after = bins - self._first
-        passed = np.bincount(after + 1)
-        self._table = np.minimum(np.cumsum(passed), len(edges) - 1)
-        self._unsure = len(edges)
-        for near in (before, after):
-            self._table[near] = self._unsure
-        if around[0, 0] < LEAST:
-            self._table[0] = self._unsure
-        if around[1, -1] > LARGEST:
-            self._table[-1] = self._unsure
+            self._cells = Cells(np.square(edges))
 
     def count(
-        self, squares: FloatArray, exact: Callable[[Indices], FloatArray]
+        self, squares: FloatArray, exact: Callable[[Indices], FloatArray] | None
     ) -> NDArray[np.int64]:
-        """How many records each cell has, from sums of squares in any order.
+        """How many records each cell has, from sums of squares.
 
-        `exact` gives the sums in ascending order for records by their places.
+        If they were added up in any order, `exact` gives the sums in ascending order for records
+        by their places.
         """
-        bins = np.right_shift(squares.view(np.int64), self._shift)
-        np.subtract(bins, self._first, out=bins)
-        cells = np.take(self._table, bins, mode="clip", out=bins)
-        counts = np.bincount(cells, minlength=self._unsure + 1)
-        sure = counts[:-1]
-        if counts[-1]:
-            near = np.flatnonzero(cells == self._unsure)
-            sure += self._count_near(squares[near], near, exact)
-        return sure
-
-    def _count_near(
-        self, squares: FloatArray, places: Indices, exact: Callable[[Indices], FloatArray]
-    ) -> NDArray[np.int64]:
-        cells = self._cells(squares * (1 - ROOM))
-        differ = cells != self._cells(squares * (1 + ROOM))
-        unsure = np.flatnonzero(differ | ~((squares >= LEAST) & (squares < LARGEST)))
-        if len(unsure):
-            cells[unsure] = self._cells(exact(places[unsure]))
-        return np.bincount(cells, minlength=len(self._edges))
-
-    def _cells(self, squares: FloatArray) -> NDArray[np.intp]:
-        found = np.searchsorted(self._edges, squares, side="left")
-        return np.minimum(found, len(self._edges) - 1)
+        if exact is None:
+            return self._cells.counts(self._cells.of(squares))
+        cells = self._cells.of(squares * (1 - ROOM))
+        unsure = self._cells.are_beyond(squares * (1 + ROOM), cells)
+        unsure |= ~((squares >= LEAST) & (squares < LARGEST))
+        near = unsure.nonzero()[0]
+        if len(near):
+            cells[near] = self._cells.of(exact(near))
+        return self._cells.counts(cells)

@@ -144,9 +144,9 @@ class FilesSource(PartitionedSource):
         return parts if self._kept is None else self._kept.of(parts)
 
     def keep(self) -> None:
-        """Text is decoded once; other files are read as fast as what would be kept of them."""
-        if self._kept is None and any(file.is_text for file in self._files):
-            self._kept = Kept()
+        """What is decoded waits in memory; of text, on disk too."""
+        if self._kept is None:
+            self._kept = Kept(writes=any(file.is_text for file in self._files))
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if any file is not what it was."""

@@ -1,8 +1,8 @@
 """Decoded batches, kept for methods that read the same records several times.
 
-Text is slow to decode, so a source of it that is told to `keep` decodes it in its first pass and
-never again. Batches wait in memory up to a limit, and beyond it in a file without a name
-(`scratch.py`).
+A source that is told to `keep` decodes its files in the first pass. Batches wait in memory up to a
+limit. Text is slow to decode, so beyond the limit its batches wait in a file without a name
+(`scratch.py`); other files are as good as that, and are decoded again.
 """
 
 from __future__ import annotations
@@ -16,17 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Partition
-from muhat.data.scratch import MEMORY_BYTES, Scratch, Stretch
+from muhat.data.scratch import MEMORY_BYTES, Scratch
 from muhat.records.columns import Batch, Column
+
+_STRETCH = 1 << 24
+_ALIGNED = 64
 
 
 class Kept:
-    """The partitions of a source, each decoded by whoever reads it first."""
+    """The partitions of a source, each decoded by whoever reads it first.
 
-    def __init__(self) -> None:
+    `writes`: whether what has no room in memory is written to a file.
+    """
+
+    def __init__(self, *, writes: bool) -> None:
+        self._writes = writes
         self._parts: list[_KeptPart] | None = None
         self._lock = threading.Lock()
         self._bytes = 0
+        self._room = np.empty(0, np.uint8)
         self._scratch: Scratch | None = None
 
     def of(self, partitions: Sequence[Partition]) -> list[Partition]:
@@ -35,17 +43,31 @@ class Kept:
             self._parts = [_KeptPart(each, self) for each in partitions]
         return [Partition(each.partition.size, each.batches) for each in self._parts]
 
-    def keep(self, batch: Batch) -> Batch | _Written:
-        """The batch, or where it was written."""
-        arrays = [array for column in batch.columns for array in _arrays(column)]
+    def keep(self, batch: Batch) -> Batch | _Written | None:
+        """A copy of the batch, or where it was written; None if there is no room for it."""
+        arrays = _arrays(batch)
         size = sum(array.nbytes for array in arrays)
         with self._lock:
-            if self._bytes + size <= MEMORY_BYTES:
-                self._bytes += size
-                return batch
-            self._scratch = self._scratch or Scratch()
-        spans = [(self._scratch.put(array), array.dtype, array.shape) for array in arrays]
-        return _Written(batch, spans, self._scratch)
+            fits = self._bytes + size <= MEMORY_BYTES
+            if fits:
+                places = [self._place(array.nbytes) for array in arrays]
+            elif self._writes:
+                self._scratch = self._scratch or Scratch()
+        if fits:
+            return _with(batch, [_copied(*each) for each in zip(arrays, places, strict=True)])
+        return None if self._scratch is None else _Written(batch, self._scratch)
+
+    def _place(self, size: int) -> NDArray[np.uint8]:
+        """Room in memory, in long stretches: those that come with a system's large pages.
+
+        Arrays of their own would be short, and a fault for every small page of them takes longer
+        than what fills it.
+        """
+        if size > len(self._room):
+            self._room = np.empty(max(size, _STRETCH), np.uint8)
+        place, self._room = self._room[:size], self._room[-(-size // _ALIGNED) * _ALIGNED :]
+        self._bytes += size
+        return place
 
 
 class _KeptPart:
@@ -65,44 +87,49 @@ class _KeptPart:
         for batch in self.partition.batches():
             found.append(self._kept.keep(batch))
             yield batch
-        self._batches = found
+        whole = [each for each in found if each is not None]
+        # Half a partition would be decoded with the rest of it, and is not worth its room.
+        self._batches = whole if len(whole) == len(found) else None
 
 
 class _Written:
     """A batch whose numbers are on disk."""
 
-    def __init__(
-        self,
-        batch: Batch,
-        spans: Sequence[tuple[Stretch, np.dtype[Any], tuple[int, ...]]],
-        scratch: Scratch,
-    ) -> None:
-        empty = [
-            _with(column, [array[:0] for array in _arrays(column)]) for column in batch.columns
-        ]
-        self._batch = replace(batch, columns=empty)
-        self._spans = spans
+    def __init__(self, batch: Batch, scratch: Scratch) -> None:
+        arrays = _arrays(batch)
+        self._spans = [(scratch.put(array), array.dtype, array.shape) for array in arrays]
+        # A view of nothing would hold all of them.
+        self._empty = _with(batch, [array[:0].copy() for array in arrays])
         self._scratch = scratch
 
     def batch(self) -> Batch:
         """The batch again."""
-        spans = iter(self._spans)
-        columns = []
-        for column in self._batch.columns:
-            read = [next(spans) for _ in _arrays(column)]
-            columns.append(
-                _with(column, [self._scratch.get(s, t).reshape(shape) for s, t, shape in read])
-            )
-        return replace(self._batch, columns=columns)
+        get = self._scratch.get
+        return _with(self._empty, [get(s, kind).reshape(shape) for s, kind, shape in self._spans])
 
 
-def _arrays(column: Column) -> list[NDArray[Any]]:
-    """The arrays that a column is made of."""
-    return [column.values] if column.valid is None else [column.values, column.valid]
+def _copied(array: NDArray[Any], place: NDArray[np.uint8]) -> NDArray[Any]:
+    copy = place.view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
-def _with(column: Column, arrays: Sequence[NDArray[Any]]) -> Column:
-    """The column with other arrays."""
-    values, *valid = arrays
-    changed: dict[str, Any] = {"values": values, "valid": valid[0] if valid else None}
-    return replace(column, **changed)
+def _arrays(batch: Batch) -> list[NDArray[Any]]:
+    """The arrays that a batch is made of."""
+    found: list[NDArray[Any]] = [] if batch.matrix is None else [batch.matrix]
+    for column in batch.columns:
+        found += [column.values] if column.valid is None else [column.values, column.valid]
+    return found
+
+
+def _with(batch: Batch, arrays: Sequence[NDArray[Any]]) -> Batch:
+    """The batch with other arrays."""
+    others = iter(arrays)
+    matrix = None if batch.matrix is None else next(others)
+    columns: list[Column] = []
+    for column in batch.columns:
+        changed: dict[str, Any] = {"values": next(others)}
+        if column.valid is not None:
+            changed["valid"] = next(others)
+        columns.append(replace(column, **changed))
+    return replace(batch, columns=columns, matrix=matrix)

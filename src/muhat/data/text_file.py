@@ -15,13 +15,13 @@ import gzip
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
-from muhat.data.base import Partition
+from muhat.data.base import Partition, hold_freed_memory
 from muhat.data.csv_quotes import BREAK, Layout, cleaned, layout, quotes_in
 from muhat.data.file import File
 from muhat.data.selection import Coders
@@ -75,24 +75,31 @@ def pieces(
     """
     block = block or BLOCK_BYTES
     file.seek(start)
-    held, position, final = b"", start, False
-    while held or not final:
-        found = _laid_out(held, delimiter, final) if held else None
+    held, position, wanted = b"", start, block
+    while True:
+        if len(held) < wanted:
+            held += file.read(wanted - len(held))
+        if not held:
+            return
+        # Where a piece ends follows from where it begins, whatever was read before: whoever comes
+        # to its beginning by another way finds the same pieces from there on.
+        text = held[:wanted]
+        found = _laid_out(text, delimiter, final=len(text) < wanted)
         if found is not None and found.first <= LONGEST_RECORD:
             position += found.end
-            yield Piece(position, held, found)
-            held = held[found.end :]
-        elif len(held) > LONGEST_RECORD:
+            yield Piece(position, text, found)
+            held, wanted = held[found.end :], block
+        elif len(text) > LONGEST_RECORD:
             if found is not None:
                 position += found.first
             else:
-                position = _end_of_long_record(file, held, position, delimiter)
+                file.seek(position + len(text))
+                position = _end_of_long_record(file, text, position, delimiter)
             file.seek(position)
-            held, final = b"", False
+            held, wanted = b"", block
             yield Piece(position)
-        if not final:
-            chunk = file.read(block)
-            held, final = held + chunk, not chunk
+        else:
+            wanted += block
 
 
 def _laid_out(text: bytes, delimiter: bytes | None, final: bool) -> Layout | None:
@@ -178,6 +185,7 @@ class TextFile(File):
 
     def count_rows(self) -> int:
         """The records, by a look at all of them."""
+        hold_freed_memory()
         units = range(len(self._stops))
         return sum(piece.count for unit in units for piece in self.unit(unit))
 
@@ -237,9 +245,9 @@ class TextFile(File):
             start = end
         for piece in pieces(file, start, self._delimiter):
             found = piece.layout
-            # Without quotes a look costs nothing, and where there are returns it takes all ends.
-            quoted = found is not None and found.ends is not None and found.bad is None
-            if quoted and b"\r" not in piece.lines():
+            # Where there are returns a second look takes the ends of all records.
+            if found is not None and found.bad is None and piece.text.find(b"\r", 0, found.end) < 0:
+                piece = replace(piece, known=piece.count)
                 self._plain[start] = piece.end, piece.count
             start = piece.end
             yield piece

@@ -27,7 +27,7 @@ LEAST, LARGEST = 2.0**-1000, 2.0**1000
 """A sum of squares between these neither suffers from underflow nor overflows in any order."""
 
 _TILE_VALUES = 1 << 17
-_FEWEST_TALL_ROWS = 1 << 10
+_FEWEST_TALL_ROWS, _MOST_TALL_ROWS = 1 << 10, 1 << 15
 _LEAST_WIDE_DIM = 8
 _GROUP_VALUES = 1 << 13
 _COUNTED_ROWS = 1 << 15
@@ -94,7 +94,7 @@ class Tiles:
             stop = min(start + size, records.rows)
             squares = self._sums[: stop - start]
             values = self._moved(records, start, stop)
-            self._add_squares(values, squares)
+            self._add_squares(records, values, squares)
             yield Tile(start, values, squares, self._strays(records, start, stop, squares))
 
     def settled(self, records: Records) -> Iterator[Tile]:
@@ -120,11 +120,15 @@ class Tiles:
             for start in range(first, last, size):
                 stop = min(start + size, last)
                 values = self._moved(records, start, stop)
-                self._add_squares(values, squares[start - first : stop - first])
+                self._add_squares(records, values, squares[start - first : stop - first])
             strays = self._strays(records, first, last, squares)
             if len(strays):
                 squares[strays] = self.exact_squares(records, first + strays)
             yield first, squares
+
+    def add_in_ascending_order(self, records: Records) -> bool:
+        """Whether those sums are already `exact_squares`."""
+        return self._wide(records) is None
 
     def exact_squares(self, records: Records, rows: Indices) -> FloatArray:
         """Σ y_j² of some records with j ascending."""
@@ -143,9 +147,13 @@ class Tiles:
 
     def _tile_rows(self, records: Records) -> int:
         rows = _TILE_VALUES // self._dim
-        if records.matrix is not None and self._dim >= _LEAST_WIDE_DIM:
+        if self._wide(records) is not None:
             return max(rows // self._group, 1) * self._group
-        return max(rows, _FEWEST_TALL_ROWS)
+        return min(max(rows, _FEWEST_TALL_ROWS), _MOST_TALL_ROWS)
+
+    def _wide(self, records: Records) -> FloatArray | None:
+        """The matrix of long records, which stay as they lie, one after another; else None."""
+        return records.matrix if self._dim >= _LEAST_WIDE_DIM else None
 
     def _reserve(self, tile_rows: int, sums: int) -> None:
         if len(self._values) < tile_rows * self._dim:
@@ -159,9 +167,10 @@ class Tiles:
         """y of shape (rows, d): long records as they lie, else every coordinate contiguous."""
         rows = stop - start
         buffer = self._values[: rows * self._dim]
-        if records.matrix is not None and self._dim >= _LEAST_WIDE_DIM:
+        matrix = self._wide(records)
+        if matrix is not None:
             wide = buffer.reshape(rows, self._dim)
-            self._move_wide(records.matrix[start:stop], wide)
+            self._move_wide(matrix[start:stop], wide)
             return wide
         tall = buffer.reshape(self._dim, rows)
         if records.matrix is not None:
@@ -185,8 +194,8 @@ class Tiles:
             np.multiply(places, self._group_weights, out=places)
             np.multiply(out[whole:], self._weights, out=out[whole:])
 
-    def _add_squares(self, values: FloatArray, out: FloatArray) -> None:
-        if is_wide(values):
+    def _add_squares(self, records: Records, values: FloatArray, out: FloatArray) -> None:
+        if self._wide(records) is not None:
             np.einsum("ij,ij->i", values, values, out=out)
         else:
             sum_of_squares(values.T, out, self._term[: len(values)])

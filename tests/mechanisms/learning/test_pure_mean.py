@@ -57,6 +57,9 @@ class Shrinking:
         self.cell -= self.step
         return counts
 
+    def line_counts(self, center: float, edges: np.ndarray) -> list[int]:
+        return self.distance_counts(np.array([center]), edges)
+
     def excess(self, center: np.ndarray, inner: float, lattice: Any) -> Sequence[int]:
         return [0] * lattice.dim
 

@@ -209,6 +209,9 @@ class Shrinking:
         self.cell -= self.step
         return counts
 
+    def line_counts(self, center: float, edges: np.ndarray) -> list[int]:
+        return self.distance_counts(np.array([center]), edges)
+
     def excess(self, center: np.ndarray, inner: float, lattice: Any) -> Sequence[int]:
         return [0] * lattice.dim
 
@@ -540,7 +543,13 @@ class ArrayReader:
         self._multiplicity[0] = copies
 
     def distance_counts(self, center: np.ndarray, edges: np.ndarray) -> list[int]:
-        cells = np.searchsorted(edges, np.linalg.norm(self._rows - center, axis=1))
+        return self._counted(np.linalg.norm(self._rows - center, axis=1), edges)
+
+    def line_counts(self, center: float, edges: np.ndarray) -> list[int]:
+        return self._counted(self._rows[:, 0] - center, edges)
+
+    def _counted(self, places: np.ndarray, edges: np.ndarray) -> list[int]:
+        cells = np.searchsorted(edges, places)
         cells = np.repeat(np.minimum(cells, len(edges) - 1), self._multiplicity)
         return np.bincount(cells, minlength=len(edges))[: len(edges)].tolist()  # type: ignore[no-any-return]
 

@@ -197,12 +197,10 @@ class LineEdges:
     def counts(self, steps: Steps) -> Counts:
         """How many records lie in each cell, of shape (cells,).
 
-        Those that are left out are counted in the cell below the centre. The distance from a point
-        on the left of all edges says where a record lies.
+        Those that are left out are counted in the cell below the centre.
         """
-        reach = 2 * steps.sharing.largest_radius
-        edges = np.concatenate([-self.offsets[::-1], [0.0], self.offsets, [reach]]) + reach
-        counts = steps.counts(np.array([self.center - reach / self.weight]), edges)
+        edges = np.concatenate([-self.offsets[::-1], [0.0], self.offsets, [np.inf]])
+        counts = steps.line_counts(self.center, edges)
         counts[len(self.offsets)] += steps.sharing.n - counts.sum()
         return counts
 

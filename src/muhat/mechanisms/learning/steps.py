@@ -32,6 +32,9 @@ class Reader(Protocol):
     def distance_counts(self, center: Floats, edges: Floats) -> Sequence[int]:
         """How many records have their distance from the centre in each cell."""
 
+    def line_counts(self, center: float, edges: Floats) -> Sequence[int]:
+        """How many records on a line have their weighted offset from the centre in each cell."""
+
     def excess(self, center: Floats, inner: float, lattice: Lattice) -> Sequence[int]:
         """The exact sums, in weighted coordinates, of what lies beyond an inner radius."""
 
@@ -85,6 +88,10 @@ class Steps:
     def counts(self, center: Floats, edges: Floats) -> NDArray[np.int64]:
         """How many records have their distance from the centre in each cell: not private."""
         return np.array(self.reader.distance_counts(center, edges), np.int64)
+
+    def line_counts(self, center: float, edges: Floats) -> NDArray[np.int64]:
+        """How many records on a line have their offset in each cell: not private."""
+        return np.array(self.reader.line_counts(center, edges), np.int64)
 
     def search(
         self, name: str, counts: NDArray[np.int64], edges: Floats, share: Fraction, above: int
@@ -164,6 +171,14 @@ class SourceReader:
         from muhat.data.distances import distance_counts
 
         counts = distance_counts(self._source, self._frame(center), edges)
+        self._check_rows(sum(counts))
+        return counts
+
+    def line_counts(self, center: float, edges: Floats) -> list[int]:
+        """How many records on a line have their weighted offset from the centre in each cell."""
+        from muhat.data.distances import line_counts
+
+        counts = line_counts(self._source, self._frame(np.array([center])), edges)
         self._check_rows(sum(counts))
         return counts
 

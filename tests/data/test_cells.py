@@ -1,10 +1,11 @@
-"""Cells of distances: a table finds most of them, the definition decides the rest."""
+"""Cells between public edges: leading bits and comparisons find what the definition says."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from muhat.data.cells import Cells
 from muhat.data.distances import RadialCells
 
 EDGES = [
@@ -32,8 +33,38 @@ def test_every_sum_is_counted_in_its_cell(edges: np.ndarray) -> None:
         wide = 10.0 ** rng.uniform(-320, 308, 3000)
         usual = np.square(rng.choice(edges, 3000) * rng.uniform(0.5, 2.0, 3000))
     squares = np.concatenate([near, wide, usual, [0.0, 5e-324, 1.7e308, np.inf]])
-    found = RadialCells(edges).count(squares, lambda places: squares[places])
-    assert found.tolist() == np.bincount(cells(edges, squares), minlength=len(edges)).tolist()
+    expected = np.bincount(cells(edges, squares), minlength=len(edges)).tolist()
+    radial = RadialCells(edges)
+    assert radial.count(squares, None).tolist() == expected
+    assert radial.count(squares, lambda places: squares[places]).tolist() == expected
+
+
+SIGNED = [
+    np.concatenate([-np.geomspace(1, 1e6, 40)[::-1], [0.0], np.geomspace(1, 1e6, 40), [np.inf]]),
+    np.array([-1.0, -np.nextafter(1.0, 0.0), 0.0, 5e-324, 1.0]),
+    np.array([-1e308, -1e-308, -5e-324, 1e308]),
+    np.array([-2.0, -1.0]),
+    np.array([-1.0]),
+    np.linspace(-1, 1, 500),
+]
+
+
+@pytest.mark.parametrize("edges", SIGNED)
+def test_every_number_is_in_its_cell_whatever_its_sign(edges: np.ndarray) -> None:
+    rng = np.random.default_rng(3)
+    with np.errstate(all="ignore"):
+        near = rng.choice(edges, 3000) * (1 + rng.integers(-3, 4, 3000) * 2.0**-52)
+        wide = 10.0 ** rng.uniform(-320, 308, 3000) * rng.choice([-1, 1], 3000)
+    usual = rng.standard_normal(3000) * 10
+    ends = [0.0, -0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, np.inf, -np.inf]
+    numbers = np.concatenate([edges, near, wide, usual, ends])
+    expected = np.minimum(np.searchsorted(edges, numbers), len(edges) - 1)
+    assert Cells(edges).of(numbers).tolist() == expected.tolist()
+
+
+def test_no_numbers_are_in_no_cell() -> None:
+    found = Cells(np.array([1.0, 2.0]))
+    assert found.counts(found.of(np.empty(0))).tolist() == [0, 0]
 
 
 def test_the_exact_sum_decides_next_to_an_edge_and_nowhere_else() -> None:
