@@ -91,9 +91,10 @@ def test_one_large_weight_has_the_ellipsoid_that_the_solver_finds(p, body, origi
     inverse = np.linalg.pinv(found.matrix, rcond=1e-12, hermitian=True)
     assert np.einsum("ij,jk,ik->i", points, inverse, points).max() <= 1 + 1e-9
     assert found.floor <= best.value * (1 + 1e-9)
-    # With the corner 0 there are three kinds of corners, and next to nothing is lost.
-    assert best.value * (1 - 1e-8) <= found.value <= best.value * (1 + (2e-3 if origin else 1e-7))
-    assert found.gap < (0.04 if origin else 0.01)
+    # With the corner 0 there are three kinds of corners: next to nothing is lost with a free shift.
+    lost = 1e-5 if body == "difference" else 2e-3 if origin else 1e-7
+    assert best.value * (1 - 1e-8) <= found.value <= best.value * (1 + lost)
+    assert found.gap < (1e-4 if body == "difference" else 0.04 if origin else 0.01)
 
 
 def test_parts_of_unequal_weights_have_noise_that_follows_them():
