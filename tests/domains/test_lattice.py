@@ -25,6 +25,8 @@ from muhat.domains.lattice import (
     SchattenGauge,
     SimplexLattice,
 )
+from muhat.domains.moment_basis import TensorBasis
+from muhat.domains.moment_differences import WeightedSets
 from muhat.errors import InvalidInput
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -288,10 +290,11 @@ def test_an_ellipsoid_gauge_is_a_lower_triangle(rows):
 
 
 def test_a_product_adds_up_its_parts():
-    parts = (SimplexLattice(3), MomentLattice(2, 4), PointsLattice.of(5))
+    moments = MomentLattice.of(WeightedSets.whole(TensorBasis(2, 4)))
+    parts = (SimplexLattice(3), moments, PointsLattice.of(5))
     product = ProductLattice(parts)
     assert product.record_dim == 3 + 4 + 1
-    assert product.dim == 3 + 11 + 5
+    assert product.dim == 3 + 10 + 5
     assert product.to_dict()["parts"] == [part.to_dict() for part in parts]
     with pytest.raises(InvalidInput, match="part"):
         ProductLattice(())

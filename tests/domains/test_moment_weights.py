@@ -1,8 +1,9 @@
-"""x⊗x at unequal weights: the largest form on a simplex, its bound, and the ellipsoid."""
+"""±x^{⊗ℓ} at unequal weights: the largest form on a simplex, its bound, and the ellipsoid."""
 
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -28,6 +29,18 @@ def test_the_largest_form_on_the_simplex_is_found_and_bounded(d):
         assert found <= bound <= found + 2e-5 * max(abs(found), 1)
 
 
+@pytest.mark.parametrize(("d", "order"), [(2, 3), (3, 3), (2, 6), (4, 3)])
+def test_the_largest_form_of_a_higher_degree_is_bounded(d, order):
+    drawn = np.vstack([np.eye(d), RNG.dirichlet(np.full(d, 0.5), size=5000)])
+    for _ in range(10):
+        G = RNG.normal(size=(d,) * order)
+        G = sum(np.transpose(G, turn) for turn in permutations(range(order)))
+        peaks, bound = largest_on_simplex(G)
+        values = moment_weights._contracted(G, np.vstack([peaks, drawn]), order)
+        # Climbing may end in a peak that is not the highest; the bound knows all of them.
+        assert values.max() <= bound <= values.max() + 2e-2 * np.abs(G).max()
+
+
 def test_a_bound_that_is_cut_short_still_bounds(monkeypatch):
     monkeypatch.setattr(moment_weights, "MOST_PARTS", 1)
     G = np.array([[1.0, 3.0, 0.0], [3.0, 1.0, 2.0], [0.0, 2.0, 1.5]])
@@ -50,6 +63,30 @@ def test_both_sides_are_contained_and_the_gap_is_small(kind, p):
     inverse = np.linalg.inv(found.matrix)
     assert np.einsum("ij,jk,ik->i", points, inverse, points).max() <= 1 + 1e-9
     assert found.gap < 1.1e-3
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(("order", "d"), [(3, 2), (3, 3), (4, 2), (5, 2)])
+def test_higher_moments_are_contained_and_the_gap_is_small(order, d, place, p):
+    K = mh.MomentTensor(order, d)
+    weights = np.ones(K.dim)
+    weights[place] = 10.0
+    found = mh.smallest_ellipsoid(K, p, "symmetric", weights=weights)
+    points = K.clip(RNG.normal(size=(20_000, d)) * 1e3)
+    inverse = np.linalg.inv(found.matrix)
+    assert np.einsum("ij,jk,ik->i", points, inverse, points).max() <= 1 + 1e-9
+    assert found.gap < 2e-3
+    if order % 2:  # K − K is twice as large
+        assert mh.smallest_ellipsoid(K, p, weights=weights).value == 2 * found.value
+
+
+def test_means_of_cubes_have_noise_that_follows_the_weights():
+    K = mh.MomentTensor(order=3, dim=2)
+    plan = mh.plan_mean(domain=K, n=1000, privacy=mh.ZCDP(0.5), weights=[1, 10, 1, 1])
+    assert plan.expected_error == pytest.approx(2 * 0.007489, rel=1e-3)
+    assert plan.certificate is not None
+    assert plan.certificate.ratio < 1.01
 
 
 def test_sums_of_squares_with_a_secret_number_have_noise_that_follows_the_weights():

@@ -14,13 +14,15 @@ from muhat.domains.lattice import (
     ProductLattice,
     SimplexLattice,
 )
+from muhat.domains.moment_basis import TensorBasis
+from muhat.domains.moment_differences import WeightedSets
 from muhat.records.columns import Batch
 
 PARTS = (
     BoxLattice.around([0.0, -1.0], [1.0, 5.0]),
     SimplexLattice(3, offset=(1.0, 2.0, 3.0)),
     PointsLattice.of([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], nearest=True),
-    MomentLattice(2, 2),
+    MomentLattice.of(WeightedSets.whole(TensorBasis(2, 2))),
     BallLattice.around([1.0], 2.0),
 )
 PRODUCT = ProductLattice(PARTS)

@@ -91,16 +91,17 @@ def test_one_large_weight_has_the_ellipsoid_that_the_solver_finds(p, body, origi
     inverse = np.linalg.pinv(found.matrix, rcond=1e-12, hermitian=True)
     assert np.einsum("ij,jk,ik->i", points, inverse, points).max() <= 1 + 1e-9
     assert found.floor <= best.value * (1 + 1e-9)
-    # With the corner 0 there are three kinds of corners, and next to nothing is lost.
-    assert best.value * (1 - 1e-8) <= found.value <= best.value * (1 + (2e-3 if origin else 1e-7))
-    assert found.gap < (0.04 if origin else 0.01)
+    # With the corner 0 there are three kinds of corners: next to nothing is lost with a free shift.
+    lost = 1e-5 if body == "difference" else 2e-3 if origin else 1e-7
+    assert best.value * (1 - 1e-8) <= found.value <= best.value * (1 + lost)
+    assert found.gap < (1e-4 if body == "difference" else 0.04 if origin else 0.01)
 
 
 def test_parts_of_unequal_weights_have_noise_that_follows_them():
     K, weights = mh.Simplex(60), np.ones(60)
     weights[0] = 10.0
     plan = mh.plan_mean(domain=K, n=1000, privacy=mh.ZCDP(0.5), weights=weights, p=np.inf)
-    assert max(weights * plan.standard_error) * 1000 == pytest.approx(10.05, rel=1e-3)
+    assert plan.expected_error == pytest.approx(0.01152, rel=1e-2)
     records = np.eye(60)[np.arange(1000) % 60]
     release = plan.release(records)
     far = np.abs(release.value - records.mean(axis=0)) / release.standard_error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,22 +122,6 @@ class TensorBasis:
         digits = self.record_dim ** np.arange(self.order - 1, -1, -1)
         # Multisets in lexicographic order are sorted by their number in base d.
         return np.searchsorted(self.indices @ digits, digits @ entries)
-
-    def length_form(self) -> Floats:
-        """t with ⟨t, lift(x)⟩ = |x|^ℓ for an even order ℓ, of shape (dim,).
-
-        |x|^ℓ = Σ_β (ℓ/2 choose β)·x^{2β}, and lift(x) has √m(2β)·x^{2β}.
-        """
-        t = np.zeros(self.dim)
-        half = self.order // 2
-        for place, row in enumerate(self.indices.tolist()):
-            times = Counter(row).values()
-            if all(number % 2 == 0 for number in times):
-                choices = math.factorial(half)
-                for number in times:
-                    choices //= math.factorial(number // 2)
-                t[place] = choices / math.sqrt(self.multiplicities[place])
-        return t
 
 
 def _power_log(run: Floats) -> Floats:

@@ -8,8 +8,7 @@ A point x of the sphere has the part c_k = ‖P_k·x^{⊗ℓ}‖², and a pair x
 2c_k(1 − G_k(cos θ)), G_k the Gegenbauer polynomial of degree ℓ − 2k with G_k(1) = 1. What is left
 is a problem in ⌊ℓ/2⌋ + 1 numbers: weights on the point and on the pairs. Of even order, the body
 with a free shift has two kinds of points, on the sphere and 0, and moves along the one tensor
-that rotations leave alone, the last of the parts; K − K has a closed form for order 2, which is
-close for higher orders too.
+that rotations leave alone, the last of the parts.
 """
 
 from __future__ import annotations
@@ -53,27 +52,7 @@ def around_tensors(K: TensorBasis, body: str, p: float, weights: Vector) -> Smal
     error = 2 * drift * float(sizes.max() / sizes.min()) + CLOSED_FORM_ERROR
     # moments are those of a measure on the body, so they bound Γ_p from below for every p.
     floor = dual_floor(np.tensordot(moments, projections, axes=1), p, weights, 2 * drift)
-    found = replace(with_factor(root, floor, p, weights, error=error), shift=shift)
-    if body != "difference" or K.order % 2:
-        return found
-    plain = _around_pairs(K, floor, p, weights)
-    return plain if plain.value <= found.value else found
-
-
-def _around_pairs(K: TensorBasis, floor: float, p: float, weights: Vector) -> SmallestEllipsoid:
-    """M = 2(I + ttᵀ)⁻¹ around K − K for an even order: exact for order 2.
-
-    zᵀM⁻¹z = (|z|² + ⟨t, z⟩²)/2, and z = x^{⊗ℓ} − y^{⊗ℓ} has |z|² ≤ a² + b², ⟨t, z⟩ = a − b with
-    a = |x|^ℓ, b = |y|^ℓ, so it is at most a² + b² − ab ≤ 1.
-    """
-    t = K.length_form()
-    square = float(t @ t)
-    scales = np.sqrt(2 * (1 - t**2 / (1 + square)))
-    # (I − c·ttᵀ)² = I − ttᵀ/(1 + |t|²)
-    c = (1 - 1 / math.sqrt(1 + square)) / square
-    root = math.sqrt(2) * (np.eye(K.dim) - c * np.outer(t, t))
-    error = gamma(4 * K.dim + 64) * (1 + square)
-    return with_factor(root, floor, p, weights, scales=scales, error=error)
+    return replace(with_factor(root, floor, p, weights, error=error), shift=shift)
 
 
 def check_size(K: TensorBasis) -> None:

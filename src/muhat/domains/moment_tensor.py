@@ -15,9 +15,11 @@ from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip
 from muhat.domains.moment_basis import TensorBasis
+from muhat.domains.moment_climbing import climbed_floor
+from muhat.domains.moment_differences import weighted_sets
 from muhat.domains.moment_ellipsoid import around_tensors, check_size
 from muhat.domains.moment_lattice import LiftClip, MomentLattice
-from muhat.domains.moment_weights import MOST_VARIABLES, TOLERANCE, around_weighted_squares
+from muhat.domains.moment_weights import TOLERANCE, around_weighted_powers, has_weighted_powers
 from muhat.domains.norms import ball_order, p_norm, touching
 from muhat.domains.vectors import Matrix, Vector, offsets
 from muhat.ellipsoids.result import SmallestEllipsoid
@@ -180,32 +182,39 @@ class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
         return min(float(np.max(weights)) * distance, float(p_norm(weights * corner, 2)))
 
     def ellipsoid(self, body: str, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
-        return around_tensors(self.basis, body, p, weights)
+        if self.is_symmetric:
+            return self._two_sided(p, weights).scaled(2.0 if body == "difference" else 1.0)
+        plain = around_tensors(self.basis, body, p, weights)
+        if body != "difference":
+            return plain
+        found = weighted_sets(self.basis, p, weights).ellipsoid(plain.floor, p, weights)
+        best = _smaller(plain, found, plain.floor)
+        if best.gap < TOLERANCE:
+            return best
+        return _smaller(best, None, climbed_floor(self.basis, body, p, weights))
 
     def two_sided_ellipsoid(self, p: float, weights: Vector, tol: float) -> SmallestEllipsoid:
+        return self._two_sided(p, weights)
+
+    def _two_sided(self, p: float, weights: Vector) -> SmallestEllipsoid:
+        """Around ±x^{⊗ℓ}."""
         plain = around_tensors(self.basis, "symmetric", p, weights)
-        if self.order != 2 or self.record_dim > MOST_VARIABLES or plain.gap < TOLERANCE:
+        if plain.gap < TOLERANCE:
             return plain
-        found = around_weighted_squares(self.basis, p, weights)
-        return (
-            found
-            if found.value < plain.value
-            else replace(plain, floor=max(plain.floor, found.floor))
-        )
+        if not has_weighted_powers(self.basis):
+            return _smaller(plain, None, climbed_floor(self.basis, "symmetric", p, weights))
+        found = around_weighted_powers(self.basis, p, weights)
+        return _smaller(plain, found, found.floor)
 
     def moved_block(
         self, K: Domain, offset: Vector, p: float, weights: Vector, neighbors: Neighbors
     ) -> Block:
-        # Even moments: equal noise on x^{⊗ℓ} and on |x|^ℓ = ⟨t, x^{⊗ℓ}⟩, which two records share;
-        # the best unbiased combination of both is (I − ttᵀ/(1 + |t|²))·(first + t·second).
+        # Even moments have rows of their own, in which no two records are far apart.
         if self.is_symmetric or neighbors is not Neighbors.SUBSTITUTE or self.dim == 1:
             return super().moved_block(K, offset, p, weights, neighbors)
         check_size(self.basis)
-        t = self.basis.length_form()
-        combined = np.eye(self.dim) - np.outer(t, t) / (1 + t @ t)
-        transform = np.column_stack([combined, combined @ t])
-        lattice = MomentLattice(self.order, self.record_dim)
-        return Block(lattice, np.ones(lattice.dim), offset, transform)
+        lattice = MomentLattice.of(weighted_sets(self.basis, p, weights))
+        return Block(lattice, np.ones(1), offset, lattice.transform)
 
     def block_from_zero(self, p: float, weights: Vector) -> Block:
         if self.is_centered:
@@ -221,6 +230,14 @@ class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
 
     def __repr__(self) -> str:
         return f"MomentTensor(order={self.order}, dim={self.record_dim})"
+
+
+def _smaller(
+    plain: SmallestEllipsoid, found: SmallestEllipsoid | None, floor: float
+) -> SmallestEllipsoid:
+    """Whichever is smaller of two ellipsoids around a body, with the larger floor."""
+    best = plain if found is None or plain.value <= found.value else found
+    return replace(best, floor=min(best.value, max(plain.floor, floor)))
 
 
 def _ascend(unfolded: Matrix, x: Matrix, order: int) -> Matrix:

@@ -23,6 +23,7 @@ from muhat._arrays import LARGEST_ARRAY, vector
 from muhat.domains.base import Domain
 from muhat.domains.blocks import Block
 from muhat.domains.integers import Clip
+from muhat.domains.simplex_groups import around_grouped_corners
 from muhat.domains.simplex_lattice import SimplexLattice, nearest_parts
 from muhat.domains.vectors import Matrix, Vector, by_columns, dimension, pulled_in, records
 from muhat.ellipsoids.floors import dual_floor
@@ -208,13 +209,13 @@ def around_simplex(d: int, origin: bool, body: str, p: float, weights: Vector) -
 def around_weighted_simplex(
     d: int, origin: bool, body: str, p: float, weights: Vector
 ) -> SmallestEllipsoid:
-    """The best ellipsoid that treats all corners alike but the one of the largest weight.
+    """For K − K the smallest that treats corners of equal weights alike; a free shift one apart.
 
-    For one large weight and others that are equal it is the smallest of all, by symmetry. Its
-    floor is from a measure: corners with the probabilities u ∝ (w·D)², D² ∝ w^{p−2}: two of them
-    at random, given that they differ, have E = 2(diag u − uuᵀ)/(1 − Σu²), one of them the
-    covariance diag u − uuᵀ. If no weight stands out, tr((D·W·E·W·D)^½) is close to √2·‖w‖_p, the
-    value of equal noise.
+    For one large weight and others that are equal the latter is the smallest of all, too, by
+    symmetry. Floors are from measures: corners with the probabilities u ∝ (w·D)², D² ∝ w^{p−2}:
+    two of them at random, given that they differ, have E = 2(diag u − uuᵀ)/(1 − Σu²), one of them
+    the covariance diag u − uuᵀ. If no weight stands out, tr((D·W·E·W·D)^½) is close to √2·‖w‖_p,
+    the value of equal noise.
     """
     plain = around_simplex(d, origin, body, p, np.ones(d))
     value = norm(weights * plain.scales, p) * (1 + NORM_ERROR)
@@ -225,21 +226,23 @@ def around_weighted_simplex(
         powers = (0.0, 2.0, 6.0, 14.0) if math.isinf(p) else (p - 2,)
         floors += [_corner_floor(d, origin, body, p, weights, power) for power in powers]
     if 2 < d + origin <= LARGEST_UNEVEN:
-        uneven = _around_one_corner(d, origin, body, p, weights, max(floors))
-        if uneven.value < value:
+        if body == "difference":
+            uneven = around_grouped_corners(d, origin, p, weights, max(floors))
+        else:
+            uneven = _around_one_corner(d, origin, p, weights, max(floors))
+        if uneven is not None and uneven.value < value:
             return uneven
-        floors.append(uneven.floor)
+        floors.append(0.0 if uneven is None else uneven.floor)
     return replace(plain, value=value, floor=max(floors), is_exact=False)
 
 
 def _around_one_corner(
-    d: int, origin: bool, body: str, p: float, weights: Vector, floor: float
+    d: int, origin: bool, p: float, weights: Vector, floor: float
 ) -> SmallestEllipsoid:
     """zᵀM⁻z = Σ a_i z_i² over the corners' parts z, Σz = 0, with one a for a corner by itself.
 
-    Differences of corners need a_i + a_j ≤ 1: 1 − η for one and η ≤ ½ for the others. About the
-    point with the parts π a corner is at a_i(1 − 2π_i) + Σaπ² = 1: a ∝ 1/(1 − 2π), and π = ρ for
-    one corner, (1 − ρ)/(m − 1) for the others.
+    About the point with the parts π a corner is at a_i(1 − 2π_i) + Σaπ² = 1: a ∝ 1/(1 − 2π), and
+    π = ρ for one corner, (1 − ρ)/(m − 1) for the others.
     """
     from scipy.optimize import minimize_scalar
 
@@ -248,10 +251,6 @@ def _around_one_corner(
 
     def parts(at: float) -> tuple[Vector, Vector]:
         """1/a and π of every corner."""
-        if body == "difference":
-            b = np.full(m, 1 / at)
-            b[heavy] = 1 / (1 - at)
-            return b, np.full(m, 1 / m)
         pi = np.full(m, (1 - at) / (m - 1))
         pi[heavy] = at
         b = 1 - 2 * pi
@@ -262,15 +261,13 @@ def _around_one_corner(
         rest = (b.sum() - b)[:d] / b.sum()
         return np.asarray(np.sqrt(b[:d] * rest))
 
-    ends = (-40.0, math.log(0.5)) if body == "difference" else (1 / m, 0.5 - 1e-9)
-    shape = math.exp if body == "difference" else float
     best = minimize_scalar(
-        lambda at: math.log(norm(weights * scales(parts(shape(at))[0]), p)),
-        bounds=ends,
+        lambda at: math.log(norm(weights * scales(parts(at)[0]), p)),
+        bounds=(1 / m, 0.5 - 1e-9),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    b, pi = parts(shape(float(best.x)))
+    b, pi = parts(float(best.x))
     root = np.sqrt(b)
     direction = root / np.sqrt(np.sum(b))
     factor = (root[:, None] * (np.eye(m) - np.outer(direction, direction)))[:d]
@@ -278,29 +275,10 @@ def _around_one_corner(
         sizes = weights * scales(b)
         D = (sizes / norm(sizes, p)) ** (p / 2 - 1) * (1 - CLOSED_FORM_ERROR)
         moment = (np.diag(pi) - np.outer(pi, pi))[:d, :d]
-        if body == "difference":
-            moment = _pair_moment(factor @ factor.T, weights * D, origin)
         floor = max(floor, dual_floor(moment, 2, weights * D))
     error = gamma(4 * m + 64) + CLOSED_FORM_ERROR
     found = with_factor(factor, floor, p, weights, scales=scales(b), error=error)
-    return found if body == "difference" else replace(found, shift=pi[:d])
-
-
-def _pair_moment(M: Matrix, weights: Vector, origin: bool) -> Matrix:
-    """E[ssᵀ] of the differences of corners that M calls for: where M is best, E ∝ M·diag(w²)·M.
-
-    Whatever of it is no measure on pairs is left out.
-    """
-    d = len(M)
-    weighted = M * weights**2
-    pairs = np.zeros((d + origin, d + origin))
-    pairs[:d, :d] = np.maximum(-(weighted @ M), 0.0)
-    if origin:
-        # The corner 0 has the column that makes rows of M add up to 0.
-        pairs[:d, d] = pairs[d, :d] = np.maximum(weighted @ M.sum(axis=1), 0.0)
-    np.fill_diagonal(pairs, 0.0)
-    moment = np.diag(pairs.sum(axis=1)) - pairs
-    return np.asarray(moment[:d, :d] / (pairs.sum() / 2))
+    return replace(found, shift=pi[:d])
 
 
 def _corner_floor(

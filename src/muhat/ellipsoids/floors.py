@@ -79,7 +79,7 @@ def sampled_floor(
     dim = len(sizes)
     if dim > LARGEST_SAMPLED:
         return _spread_floor(extreme_point, sizes, p, weights) / (1 if body == "difference" else 2)
-    directions = np.vstack([np.eye(dim), -np.eye(dim), _spread_directions(dim)])
+    directions = np.vstack([np.eye(dim), -np.eye(dim), spread_directions(dim)])
     points = np.array([extreme_point(theta / weights) for theta in directions])
     solve = around_differences if body == "difference" else around_shifted
     floor = solve(points.T, p, 1e-4, weights=weights).floor
@@ -113,7 +113,7 @@ def _lost(sizes: Floats, body: str, p: float, weights: Floats) -> float:
     return lost * (1 + NORM_ERROR)
 
 
-def _spread_directions(dim: int) -> Floats:
+def spread_directions(dim: int) -> Floats:
     """Normal quantiles of an additive recurrence with the roots of primes, of shape (m, d)."""
     from scipy.special import ndtri
 

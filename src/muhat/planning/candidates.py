@@ -13,7 +13,6 @@ import numpy as np
 
 from muhat._words import IN_REALS, SECRET_N, Parameter, given
 from muhat.errors import InvalidInput
-from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.joint import count_only, share_for_mean, share_for_sum
 from muhat.mechanisms.sums.staircase import geometric_count
 from muhat.noise.kinds import NoiseKind
@@ -85,7 +84,7 @@ def bounded_sum(asked: Bounded, terms: Terms) -> NoisySums:
         return task.best(task.with_columns(names))
     # A secret number of records: measure them from 0, or release their number too and add the
     # centre that many times.
-    body = None if asked.clip else Body.from_origin(asked.domain, asked.p, asked.weights)
+    body = task.body_from_origin
     if body is None and not task.body.center.any():
         body = task.body
     recipes = [] if body is None else task.recipes(body, names)

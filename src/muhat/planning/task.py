@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +31,9 @@ from muhat.planning.terms import Terms, UnderTerms, kinds_of_noise
 from muhat.planning.two_steps import two_steps
 from muhat.statistics.bounded import Bounded, refuse_dropped_records
 
+ORDERS = (4.0, 2.0, 8.0, math.inf)
+"""Of the noise that is tried where the largest error counts; of equals the first is taken."""
+
 _STAIRS = Fraction(1, 2)
 """ε² from which on stairs on a sum and a count are worth more than K-norm noise."""
 
@@ -54,13 +58,45 @@ class Task(UnderTerms):
     @cached_property
     def body(self) -> Body:
         """The domain, ready to be summed and hidden."""
-        return Body.of(
-            self.asked.domain,
-            self.asked.p,
-            self.asked.weights,
-            self.terms.neighbors,
-            self.asked.clip,
+        asked, neighbors = self.asked, self.terms.neighbors
+        return self._least(
+            [
+                Body.of(asked.domain, order, asked.weights, neighbors, asked.clip)
+                for order in self._orders
+            ]
         )
+
+    @cached_property
+    def body_from_origin(self) -> Body | None:
+        """The same, measured from 0; None where that is not known."""
+        asked = self.asked
+        if asked.clip is not None:
+            return None
+        found = [Body.from_origin(asked.domain, order, asked.weights) for order in self._orders]
+        bodies = [body for body in found if body is not None]
+        return self._least(bodies) if bodies else None
+
+    @property
+    def _orders(self) -> tuple[float, ...]:
+        """The orders of the norm whose best noise may err least.
+
+        The largest of all errors knows how many of them are large, which Γ_∞ does not: noise that
+        is as large as can be on whatever matters little would err up to twice as much.
+        """
+        return ORDERS if math.isinf(self.asked.p) and self.asked.domain.dim > 1 else (self.asked.p,)
+
+    def _least(self, bodies: Sequence[Body]) -> Body:
+        """The body whose elliptic noise errs least; plain columns are what they are."""
+        if len(bodies) == 1 or bodies[-1].is_plain:
+            return bodies[-1]
+        law = elliptic_law(kinds_of_noise(self.privacy, self.asked.domain.dim)[0])
+
+        def error(body: Body) -> float:
+            (recipe,) = self.recipes(body, [law.mechanism])
+            spread = recipe.sum_spread.weighted(self.asked.weights)
+            return float(spread.root_mean_square(self.asked.p)[0])
+
+        return min(bodies, key=error)
 
     @property
     def protection(self) -> Protection:
