@@ -14,6 +14,7 @@ from muhat.studies import (
     huang_digits,
     huang_gaussian,
     huang_quantiles,
+    huang_rate,
 )
 from muhat.studies.drawing import figure_of
 from muhat.studies.huang_digits import MNIST, Images, images
@@ -71,6 +72,16 @@ QUANTILES = {
     "rhos": (0.1, 1.0),
     "dims": (4, 256),
 }
+RATE = {
+    "seed": 1,
+    "trials": 2,
+    "n": 4000,
+    "dim": 32,
+    "rho": 0.5,
+    "ns": (2000, 8000),
+    "dims": (16, 64),
+    "rhos": (0.4, 2.0),
+}
 STUDIES = {
     module.STUDY.name: (module, settings)
     for module, settings in (
@@ -78,6 +89,7 @@ STUDIES = {
         (huang_covariance, COVARIANCE),
         (huang_digits, DIGITS),
         (huang_quantiles, QUANTILES),
+        (huang_rate, RATE),
     )
 }
 
@@ -188,6 +200,21 @@ def test_the_verdict_on_gaussian_records_follows_the_rows(measured):
     unmoved = [{**row, "error": 1.0} if row["estimator"] == CLIPPED else row for row in rows]
     assert verdict(unmoved).reproduced == "in part"
     assert verdict(scaled(unmoved, 1e6, SHIFTED)).reproduced == "no"
+
+
+def test_the_verdict_on_the_rate_follows_the_rows(measured):
+    def with_errors(rows, error):
+        columns = ("n", "d", "rho")
+        return [row | {"private_rms": error(*map(row.get, columns))} for row in rows]
+
+    rows, verdict = measured["huang-rate"], huang_rate.verdict
+    as_printed = with_errors(rows, lambda n, d, rho: d / (n * rho**0.5))
+    assert verdict(as_printed).reproduced == "yes"
+    assert "-1.00 in n" in verdict(as_printed).paragraph
+    slower = with_errors(rows, lambda n, d, rho: d / (n * rho) ** 0.5)
+    assert verdict(slower).reproduced == "in part"
+    assert "-0.50 in n" in verdict(slower).paragraph
+    assert verdict(with_errors(rows, lambda n, d, rho: n * rho / d)).reproduced == "no"
 
 
 def test_cells_with_too_few_records_are_named_and_left_out(measured):

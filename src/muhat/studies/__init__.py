@@ -17,6 +17,7 @@ from muhat.studies.study import Study
 
 MODULES = {
     "huang-gaussian": "muhat.studies.huang_gaussian",
+    "huang-rate": "muhat.studies.huang_rate",
     "huang-covariance": "muhat.studies.huang_covariance",
     "huang-digits": "muhat.studies.huang_digits",
     "huang-quantiles": "muhat.studies.huang_quantiles",
