@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
+from muhat._arrays import Integers
 from muhat._integers import norm_up
 from muhat._plain import Plain
 from muhat.noise.law import Shape
@@ -54,9 +55,9 @@ class SumQuery(Plain, ABC):
     def answer(self, totals: Sequence[int], count: int) -> list[int]:
         """v for the exact sums of the records' integers, and the number of records."""
 
-    def each(self, records: Sequence[Sequence[int]]) -> list[list[int]]:
+    def each(self, records: Integers) -> list[list[int]]:
         """v of every record by itself, from its integers."""
-        return [self.answer(record, 1) for record in records]
+        return [self.answer(record, 1) for record in records.tolist()]
 
     def read(self, rows: Sequence[int]) -> list[Fraction]:
         """Sums, squares and counts in `units`, from the noisy rows."""
@@ -109,16 +110,10 @@ class RowQuery(SumQuery):
         pairs = zip(self.row_multipliers, sums, strict=True)
         return [(b * total + half) >> bits for b, total in pairs]
 
-    def each(self, records: Sequence[Sequence[int]]) -> list[list[int]]:
-        bits, half, measured = self.fraction_bits, (1 << self.fraction_bits) >> 1, self.measured
-        multipliers = self.row_multipliers
-        return [
-            [
-                (b * number + half) >> bits
-                for b, number in zip(multipliers, measured(record, 1), strict=True)
-            ]
-            for record in records
-        ]
+    def each(self, records: Integers) -> list[list[int]]:
+        # Column by column, as if each were a sum, in whole numbers of any length.
+        columns = self.answer(list(records.T.astype(object)), 1)
+        return list(map(list, zip(*columns, strict=True)))
 
     def units(self) -> list[Fraction]:
         whole = 1 << self.fraction_bits

@@ -109,7 +109,7 @@ def exact_numbers(query: PartQuery | BlockQuery, records: Floats) -> list[list[i
     seldom = np.broadcast_to(_SELDOM, (len(_SELDOM), lattice.record_dim))
     rows = np.concatenate([records, seldom])
     integers = record_integers(lattice, Batch(len(rows), matrix=rows))[: len(records)]
-    return query.each(integers.tolist())
+    return query.each(integers)
 
 
 def largest_number(query: PartQuery | BlockQuery) -> int:
