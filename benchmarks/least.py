@@ -22,6 +22,7 @@ import muhat as mh
 from benchmarks.least_known import (
     Known,
     of_balls,
+    of_bodies,
     of_boxes,
     of_categories,
     of_cells,
@@ -34,6 +35,7 @@ from benchmarks.least_known import (
     of_streams,
 )
 from benchmarks.pages import fenced, shown, versions
+from muhat.domains import Domain
 from muhat.planning.plan import Plan
 from muhat.privacy import Privacy
 from muhat.protocols import local_mean
@@ -48,6 +50,17 @@ MANY = 100_000
 
 STREAMS: dict[str, Any] = {"stream": {}, "window": {"window": 7}, "decay": {"decay": 0.9}}
 """Sums of all events so far, of the last 7, and of events that fade."""
+
+ROOT2 = math.sqrt(2.0)
+BODIES: dict[str, tuple[Domain, tuple[float, float], list[float]]] = {
+    "x⊗x 2": (mh.MomentTensor(2, 2), (math.inf, ROOT2), [10.0, 1.0, 1.0]),
+    "x⊗x 3": (mh.MomentTensor(2, 3), (math.inf, ROOT2), [10.0] + [1.0] * 5),
+    "x⊗x⊗x 2": (mh.MomentTensor(3, 2), (math.inf, 2.0), [10.0] + [1.0] * 3),
+    "shares 20": (mh.Simplex(20), (2.0, ROOT2), [10.0] + [1.0] * 19),
+    "shares 60": (mh.Simplex(60), (2.0, ROOT2), [10.0] * 2 + [1.0] * 58),
+    "hexagon 2": (mh.Zonotope([[1.0, 0.5, -0.5], [0.0, 0.8, 0.8]]), (5.2, 4.0), [1.0, 1.0]),
+}
+"""Bodies with their ℓ₁ diameter, where it is told, and ℓ₂ diameter, and the weights of errors."""
 
 BEHIND = 1.01
 """A known mechanism has less error from here on."""
@@ -68,6 +81,8 @@ of events that count 0.9 times as much with every step.
 the noise is in proportion to 1/μ, and one promise stands for all.
 `ranks` are rank errors, in records: of the quantile in the middle of 1, 3 or 9 of {n} records that
 lie evenly on 2^20 values, without intervals, n public or `secret`; the bound is that of one.
+`x⊗x` and `x⊗x⊗x` are moments of 2 and 3 columns in the unit ball, `shares` parts of so many; one
+of their numbers, of 60 shares two, weighs ten times as much as the others. `hexagon` is a zonotope.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
 (Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
@@ -138,6 +153,11 @@ class Task:
             axes = [mh.workloads.prefix(int(axis)) for axis in size.split("x")]
             workload = mh.workloads.kron(*axes)
             return mh.plan_queries(workload, privacy=privacy, neighbors="substitute")
+        if self.name in BODIES:
+            domain, _, weights = BODIES[self.name]
+            return mh.plan_mean(
+                domain=domain, n=N, privacy=privacy, weights=weights, population=False
+            )
         d = int(size)
         if kind == "gaps":
             box = mh.Box([-1.0] * d, [1.0] * d)
@@ -163,6 +183,8 @@ def tasks() -> Iterator[Task]:
         yield Task(f"ball {d}", of_balls(d, N))
     for d in (2, 4, 16, 64):
         yield Task(f"diamond {d}", of_diamonds(d, N))
+    for name, (_, diameters, weights) in BODIES.items():
+        yield Task(name, of_bodies(*diameters, weights, N))
     for size in (64, 256, 1024):
         yield Task(f"prefix {size}", of_prefixes(size))
     for size in (64, 256, 1024):

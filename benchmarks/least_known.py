@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import muhat as mh
@@ -82,6 +82,15 @@ def of_balls(d: int, n: int) -> tuple[Known, ...]:
     return (
         Known("K-norm", lambda promise: moved * norm / pure_epsilon(promise)),
         Known("normal", lambda promise: moved * math.sqrt(d) * normal(promise)),
+    )
+
+
+def of_bodies(l1: float, l2: float, weights: Sequence[float], n: int) -> tuple[Known, ...]:
+    """The mean of vectors of a body of these diameters, whose coordinates' errors have weights."""
+    weight = math.hypot(*weights) / n
+    return (
+        Known("Laplace", lambda promise: weight * l1 * laplace(promise)),
+        Known("normal", lambda promise: weight * l2 * normal(promise)),
     )
 
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.pushdown_spark [--rows N] [--write]
 
-Ten million rows of a Parquet file, on a master and two workers of one core each on this machine.
+Ten million rows of Parquet files, on a master and two workers of one core each on this machine.
 muhat is the pass alone, as Spark is. CPU time of all processes, Java's included, in turns, the
 median of three after two that warm up. Then what a partition costs the driver: six hundred of a
 few rows beside a hundred. `--write` writes benchmarks/results/pushdown_spark.md.
@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.pages import fenced, shown, versions
@@ -32,6 +34,8 @@ from muhat.domains.lattice import BoxLattice, ColumnsLattice
 
 ROWS, REPEATS, WARM = 10_000_000, 3, 2
 PARTITIONS = (100, 600)
+TEN = [f"x{place}" for place in range(10)]
+CHUNK_ROWS = 1 << 20
 PAGE = Path(__file__).parent / "results" / "pushdown_spark.md"
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -53,33 +57,43 @@ def main(rows: int = ROWS, written: bool = False) -> None:
         print("Spark is not installed (pip install pyspark): nothing is compared.")
         return
     with tempfile.TemporaryDirectory() as folder, local_session(SETTINGS) as session:
-        path = Path(folder) / "people.parquet"
+        path, wide = Path(folder) / "people.parquet", Path(folder) / "wide.parquet"
         pq.write_table(people(rows), path)
-        frame = session.read.parquet(str(path))
+        _write_wide(wide, rows)
+        frames = [session.read.parquet(str(each)) for each in (path, wide)]
         header = f"{'CPU seconds':<40} {'Spark':>8} {'in SQL':>8} {'ratio':>6} {'Python':>8} "
         header += f"{'ratio':>6}"
-        passes = shown(f"sums on Spark, {rows:,} rows", header, _passes(frame))
+        passes = shown(f"sums on Spark, {rows:,} rows", header, _passes(*frames))
         header = f"{'CPU of the driver':<40} {'Spark':>8} {'in SQL':>8} {'':>6} {'Python':>8}"
         parts = shown("sums on Spark, by partitions", header, _partitions(session))
     if written:
         _write([*passes, "", *parts], rows, library.__version__)
 
 
-def _passes(frame: Any) -> Iterator[str]:
-    for what, works in _works(frame).items():
+def _write_wide(path: Path, rows: int) -> None:
+    random = np.random.default_rng(21)
+    schema = pa.schema([(name, pa.float64()) for name in TEN])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, CHUNK_ROWS):
+            more = min(CHUNK_ROWS, rows - start)
+            made = {name: random.lognormal(10.5, 0.6, more) for name in TEN}
+            writer.write_table(pa.table(made))
+
+
+def _passes(frame: Any, wide: Any) -> Iterator[str]:
+    for what, works in _works(frame, wide).items():
         medians = _medians(works, _everybody, REPEATS)
         for unit, (peer, pushed, python) in zip(("", ", wall"), medians, strict=True):
             line = f"{what + unit:<40} {peer:>8.2f} {pushed:>8.2f} {pushed / peer:>6.2f}"
             yield f"{line} {python:>8.2f} {python / peer:>6.2f}"
 
 
-def _works(frame: Any) -> dict[str, Works]:
+def _works(frame: Any, wide: Any) -> dict[str, Works]:
     both, averages = ["salary", "age"], "avg(salary), avg(age)"
     deviations = f"{averages}, stddev(salary), stddev(age), count(salary), count(age)"
     money = frame.selectExpr("CAST(salary AS DECIMAL(12, 2)) AS salary")
-    many = [f"x{place}" for place in range(10)]
-    wide = frame.selectExpr(*(f"salary * {k + 1}D AS {name}" for k, name in enumerate(many)))
-    ten = BoxLattice.around([0] * 10, [200_000] * 10)
+    multiples = frame.selectExpr(*(f"salary * {k + 1}D AS {name}" for k, name in enumerate(TEN)))
+    box, averaged = BoxLattice.around([0] * 10, [200_000] * 10), ", ".join(f"avg({x})" for x in TEN)
 
     def grouped(in_sql: bool) -> Work:
         source = open_groups(frame, ["salary"], ["region"], GROUPS, dim=1)
@@ -92,7 +106,8 @@ def _works(frame: Any) -> dict[str, Works]:
         "and their deviations and counts": _summed(
             frame, deviations, both, ColumnsLattice(BOX, squares=True, counts=True)
         ),
-        "mean of ten columns": _summed(wide, ", ".join(f"avg({x})" for x in many), many, ten),
+        "mean of ten columns": _summed(wide, averaged, TEN, box),
+        "mean of ten multiples of one column": _summed(multiples, averaged, TEN, box),
         "mean of a column of decimals": _summed(money, "avg(salary)", ["salary"], SALARY),
         "mean of a column by group": (
             lambda: frame.groupBy("region").agg({"salary": "avg"}).collect(),
@@ -161,7 +176,7 @@ def _of_these(pids: set[int]) -> float:
 def _write(lines: list[str], rows: int, made: str) -> None:
     PAGE.write_text(
         "# Sums on Spark beside its own averages\n\n"
-        f"`python -m benchmarks.pushdown_spark --write`, {rows:,} rows of a Parquet file, a master "
+        f"`python -m benchmarks.pushdown_spark --write`, {rows:,} rows of Parquet files, a master "
         "and two workers of one core each, CPU seconds of all processes (Java's, too), and wall "
         f"time, in turns, warm, the median of {REPEATS}. {versions()}, Spark {made}.\n\n"
         "“In SQL” is Spark at the exact integers of every record, “Python” the embedded engine in "
