@@ -283,7 +283,7 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         """Whether K has integers that one record moves by a known ℓ₁ norm: `l1_block`."""
         return False
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         """The same records as those of a block of K, for independent Laplace noise."""
         raise InvalidInput(
             "laplace is for an ℓ₁ ball, a Box, a Simplex, Choices and products of these; use "

@@ -136,7 +136,7 @@ class Box(Domain, keys=("bounds",)):
     def has_l1(self) -> bool:
         return not self.is_flat
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         return replace(block, axes=self.laplace_scales(p, weights))
 
     def laplace_scales(self, p: float, weights: Vector) -> Vector:

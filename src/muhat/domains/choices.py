@@ -197,7 +197,7 @@ class Choices(Domain):
     def has_l1(self) -> bool:
         return True
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         # Σ_j |s_j| ≤ min(2k, d), whichever things are picked.
         return self.block_from_zero(p, weights)
 

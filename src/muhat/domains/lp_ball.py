@@ -32,6 +32,7 @@ from muhat.ellipsoids.combined import SIZE
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.symmetric_bodies import around_lp_ball
 from muhat.errors import InvalidInput
+from muhat.privacy import Neighbors
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -135,9 +136,9 @@ class LpBall(Domain, keys=(Key("p", infinite=True), "radius", "center", "scale")
     def has_l1(self) -> bool:
         return self.p == 1 and self.radius > 0
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         if not self.has_l1:
-            return super().l1_block(block, p, weights)
+            return super().l1_block(block, p, weights, neighbors)
         # One record may move any coordinate all the way: none gains if another has less noise.
         lattice = DiamondLattice(tuple(self.center.tolist()), tuple(self.half_widths.tolist()))
         return Block(lattice, np.ones(1), self.center, self.half_widths)

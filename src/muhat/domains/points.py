@@ -17,6 +17,7 @@ from muhat.domains.simplex import Simplex
 from muhat.domains.vectors import Matrix, Vector, check_scale, pulled_in, records
 from muhat.ellipsoids.combined import SIZE, around_opposite_points
 from muhat.ellipsoids.result import SmallestEllipsoid
+from muhat.privacy import Neighbors
 
 CHUNK = 1 << 20
 """Distances computed at a time."""
@@ -115,9 +116,9 @@ class Points(Domain):
     def has_l1(self) -> bool:
         return bool((self.half_widths > 0).all())
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
         if not self.has_l1:
-            return super().l1_block(block, p, weights)
+            return super().l1_block(block, p, weights, neighbors)
         # One record moves at most as much as the two longest rows have together. Sums that are
         # measured from 0 stay so.
         centers = [np.zeros(self.dim), self.center][: 1 + bool(block.center.any())]

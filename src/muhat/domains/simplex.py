@@ -51,6 +51,9 @@ MOST_TABLED, MOST_UNEVEN, LARGEST_UNEVEN = 40, 300, 500
 """Corners up to which parts have the noise of their own ellipsoid, those of unequal weights too,
 and up to which unequal weights have an ellipsoid of their own."""
 
+LEAST_GAIN = 1.01
+"""From here on Laplace noise of several scales, or on a total, is worth a matrix."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Simplex(Domain):
@@ -166,8 +169,20 @@ class Simplex(Domain):
     def has_l1(self) -> bool:
         return True
 
-    def l1_block(self, block: Block, p: float, weights: Vector) -> Block:
-        return self.block_from_zero(p, weights)  # Σ_j |s_j| ≤ 2 for one record replaced by another
+    def l1_block(self, block: Block, p: float, weights: Vector, neighbors: Neighbors) -> Block:
+        # One record replaced by another moves two parts by 1 at most: of their scales only the
+        # two smallest count, so that all are equal but for that of the largest weight.
+        replaced = neighbors is Neighbors.SUBSTITUTE and not block.from_zero
+        if not replaced or not 2 < self.dim + self.origin <= MOST_UNEVEN:
+            return self.block_from_zero(p, weights)
+        scales, shares, gain = laplace_scales(self.dim, self.origin, p, weights)
+        if gain < LEAST_GAIN:
+            return self.block_from_zero(p, weights)
+        # The noise of the total, which is public, is taken from every part by its share.
+        onto_total = np.eye(self.dim) - shares[:, None]
+        table = np.vstack([np.diag(1 / scales), np.zeros((int(self.origin), self.dim))])
+        lattice = SimplexLattice(self.dim, self.origin)
+        return Block(lattice, np.ones(self.dim), shares, onto_total * scales, table=table)
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         return (SimplexLattice(self.dim, self.origin, offset),)
@@ -178,6 +193,35 @@ class Simplex(Domain):
 
     def __repr__(self) -> str:
         return f"Simplex(dim={self.dim}{', origin=True' if self.origin else ''})"
+
+
+def laplace_scales(d: int, origin: bool, p: float, weights: Vector) -> tuple[Vector, Vector, float]:
+    """Scales of Laplace noise on every part, shares of the total's noise, and what they gain.
+
+    1/b + 1/b' ≤ ε for the two smallest scales: with b = 1 for all parts but one of scale t the
+    noise is in proportion to 1 + 1/t. Parts that add up to a public total have the variance
+    v(1 − v/Σv) each if the noise of the total is taken away by the shares v/Σv.
+
+    >>> scales, shares, gain = laplace_scales(20, False, 2.0, np.array([10.0] + [1.0] * 19))
+    >>> round(float(scales[0]), 2), round(gain, 2)
+    (0.58, 1.12)
+    """
+    from scipy.optimize import minimize_scalar
+
+    heavy = int(np.argmax(weights))
+
+    def parts(log: float) -> tuple[Vector, Vector]:
+        scales = np.ones(d)
+        scales[heavy] = math.exp(log)
+        return scales, np.zeros(d) if origin else scales**2 / np.sum(scales**2)
+
+    def error(log: float) -> float:
+        scales, shares = parts(log)
+        return (1 + math.exp(-log)) * norm(weights * scales * np.sqrt(1 - shares), p)
+
+    found = minimize_scalar(error, bounds=(-10.0, 0.0), method="bounded")
+    best = min((0.0, float(found.x)), key=error)
+    return *parts(best), 2 * norm(weights, p) / error(best)
 
 
 def around_simplex(d: int, origin: bool, body: str, p: float, weights: Vector) -> SmallestEllipsoid:

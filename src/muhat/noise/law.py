@@ -175,6 +175,16 @@ class IndependentLaw(Law):
         """The law of combinations, from the rows of matrices, where more than that is known."""
         return None
 
+    def combined_half_widths(
+        self, scales: Floats, sums: LaplaceSums | None, confidence: float, *, joint: bool
+    ) -> Floats:
+        """t with |⟨a, z⟩| ≤ t for each of some vectors a of these lengths, or for all together."""
+        count = len(scales)
+        reaches = scales * self.combined_quantile(confidence, count, joint=joint)
+        if sums is None:
+            return reaches
+        return np.minimum(sums.reaches((1 - confidence) / (count if joint else 1)), reaches)
+
 
 class IndependentFamily(ScaleFamily, IndependentLaw):
     """Noise of any scale for numbers that are asked for one at a time."""

@@ -101,13 +101,9 @@ class AnswerNoise:
 
     def half_widths(self, confidence: float, *, joint: bool) -> Floats:
         """Half the length of a symmetric interval an answer, of shape (m,)."""
-        count = len(self.scales)
         if self.independent:
-            return self.scales * self.law.quantile(confidence, count, joint=joint)
-        reaches = self.scales * self.law.combined_quantile(confidence, count, joint=joint)
-        if self.sums is None:
-            return reaches
-        return np.minimum(self.sums.reaches((1 - confidence) / (count if joint else 1)), reaches)
+            return self.scales * self.law.quantile(confidence, len(self.scales), joint=joint)
+        return self.law.combined_half_widths(self.scales, self.sums, confidence, joint=joint)
 
     def to_dict(self) -> dict[str, Any]:
         """The noise as JSON."""

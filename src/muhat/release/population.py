@@ -226,9 +226,10 @@ def _deviation(answer: VectorAnswer, moments: Moments, spread: Spread, miss: flo
 
 
 def _quantile(spread: Spread, level: float) -> float:
-    """How many deviations noise of this law reaches."""
-    law, rows = spread.law, spread.rows
-    return law.quantile(level, rows) / math.sqrt(law.variance(rows))
+    """How many deviations this noise reaches, in the column where it reaches farthest."""
+    deviations = spread.standard_error
+    reaches = spread.half_widths(level, joint=False)
+    return float(np.max(reaches[deviations > 0] / deviations[deviations > 0], initial=0.0))
 
 
 def _guaranteed_ratio(

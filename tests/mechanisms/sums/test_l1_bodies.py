@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,10 +30,79 @@ def test_the_parts_of_a_product_share_the_promise_as_is_best(parts):
     domain = math.prod((mh.Simplex(dim=d) for d in parts[1:]), start=mh.Simplex(dim=parts[0]))
     plan = mh.plan_mean(domain=domain, n=1000, privacy=PURE)
     assert plan.mechanism == "laplace"
-    alone = [math.sqrt(8 * d) / 1000 for d in parts]
+    alone = [math.sqrt(8 * (d - 1)) / 1000 for d in parts]
     best = sum(size ** (2 / 3) for size in alone) ** 1.5
     assert plan.expected_error == pytest.approx(best, rel=1e-6)
     assert dict(plan.alternatives)["ellipsoid-norm"] > 1.2 * best
+
+
+HEAVY = {d: np.array([10.0] + [1.0] * (d - 1)) for d in (4, 6, 20)}
+
+
+@pytest.mark.parametrize("dim", HEAVY)
+@pytest.mark.parametrize("origin", [False, True])
+def test_one_heavy_share_has_a_scale_of_its_own_and_the_total_no_noise(dim, origin):
+    """Beside a search over all scales 1/s, with s + s' ≤ ε for any two of them."""
+    domain, weights = mh.Simplex(dim, origin=origin), HEAVY[dim]
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=PURE, weights=weights, mechanism="laplace")
+    rng = np.random.default_rng(dim)
+    rates = rng.dirichlet(np.ones(2), 4000)
+    scales = 1 / np.column_stack([rates.max(axis=1), *[rates.min(axis=1)] * (dim - 1)])
+    squares = 2 * scales**2
+    if not origin:
+        squares = squares * (1 - squares / squares.sum(axis=1, keepdims=True))
+    best = np.sqrt((squares * weights**2).sum(axis=1)).min() / 1000
+    assert plan.expected_error == pytest.approx(best, rel=1e-3)
+    equal = math.sqrt(8) * np.linalg.norm(weights) / 1000
+    assert plan.expected_error < 0.91 * equal
+    shares = rng.dirichlet(np.ones(dim + origin), 1000)[:, :dim]
+    release = plan.release(shares)
+    if not origin:
+        assert release.value.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_table_of_shares_attains_its_sensitivity_and_is_refused_if_louder():
+    plan = mh.plan_mean(domain=mh.Simplex(6), n=1000, privacy=PURE, weights=HEAVY[6])
+    query, law = plan.recipe.query, plan.recipe.law
+    moved = max(np.abs(one - other).sum() for one in query.table for other in query.table)
+    declared = query.sensitivity(1, mh.Neighbors.SUBSTITUTE, 1)
+    assert declared * 999_999 / 1_000_000 < moved <= declared <= law.unit
+    louder = replace(query, table=np.rint(query.table * 1.001))
+    with pytest.raises(AssertionError, match="more sensitive"):
+        replace(plan.recipe, query=louder)
+
+
+def test_a_secret_number_of_shares_keeps_one_scale():
+    # One that comes or goes moves one part alone.
+    plans = [
+        mh.plan_sum(domain=mh.Simplex(20), n=None, privacy=PURE, weights=w, mechanism="laplace")
+        for w in (HEAVY[20], np.ones(20))
+    ]
+    assert np.ptp(plans[0].recipe.scales) == 0
+    assert (plans[0].recipe.scales == plans[1].recipe.scales).all()
+
+
+@pytest.mark.parametrize("weights", [np.ones(6), HEAVY[6]], ids=["equal", "heavy"])
+def test_intervals_of_shares_are_those_of_sums_of_laplace_noise(weights):
+    """20,000 draws of the noise: 5.5 standard errors of every coverage, a covariance's too.
+
+    At 50 % an interval of one Laplace variable of the same variance would be too short.
+    """
+    plan = mh.plan_mean(domain=mh.Simplex(6), n=1000, privacy=PURE, weights=weights)
+    spread, trials = plan.recipe.sum_spread, 20_000
+    drawn = np.random.default_rng(3).laplace(size=(trials, 6)) @ spread.factor.T
+    for confidence in (0.5, 0.95, 0.999):
+        held = (np.abs(drawn) <= spread.half_widths(confidence, joint=False)).mean(axis=0)
+        allowed = 5.5 * math.sqrt(confidence * (1 - confidence) / trials)
+        assert (np.abs(held - confidence) < allowed + 1e-4).all()
+    assert drawn.var(axis=0) == pytest.approx(
+        spread.standard_error**2, rel=5.5 * math.sqrt(5 / trials)
+    )
+    one = spread.scales * spread.law.quantile(0.5, 6)
+    held = (np.abs(drawn) <= one).mean(axis=0).min()
+    assert 0.5 - held > 5.5 * math.sqrt(0.25 / trials)
+    together = (np.abs(drawn) <= spread.half_widths(0.9, joint=True)).all(axis=1).mean()
+    assert together > 0.9 - 5.5 * math.sqrt(0.09 / trials)
 
 
 @pytest.mark.parametrize("size", [6, 20, 100])

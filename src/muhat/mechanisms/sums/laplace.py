@@ -3,10 +3,11 @@
 With scales b_j the release is ε-private if one record moves Σ_j |s_j|/b_j by at most ε.
 
     laplace         for a box with sides w: b_j ∝ w_j^{1/(p+1)}, which minimises ‖b‖_p
-                    (p = 2: error √2·(Σ w_j^{2/3})^{3/2}/ε for the sum); for a simplex, where
-                    Σ_j |s_j| ≤ 2, the same scale for every part (error √(8d)/ε); for an ℓ₁ ball
-                    of half-widths h, b = 2h/ε, which is its own K-norm noise; the parts of a
-                    product of these share ε
+                    (p = 2: error √2·(Σ w_j^{2/3})^{3/2}/ε for the sum); for a simplex the same
+                    scale for every part but the one of the largest weight, and then onto the
+                    public total (error √(8(d − 1))/ε at equal weights); for an ℓ₁ ball of
+                    half-widths h, b = 2h/ε, which is its own K-norm noise; the parts of a product
+                    of these share ε
     plain_laplace   the same scale for every coordinate: the textbook's, for comparison
 
 Proof: docs/proofs/laplace.md.
@@ -29,16 +30,14 @@ from muhat.noise.protection import Protection
 
 def laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
     """Laplace noise with the best scales, where one record moves a known ℓ₁ norm."""
-    parts = zip(body.shape.factors(), body.blocks, strict=True)
     # Records that are clipped to another domain have the integers of that one.
-    made = (
-        body
-        if body.is_clipped
-        else replace(
-            body, blocks=tuple(K.l1_block(block, p, weights[at]) for (K, at), block in parts)
-        )
-    )
-    return calibrated("laplace", LAWS["laplace"], made, protection, p=p, weights=weights)
+    if not body.is_clipped:
+        parts = zip(body.shape.factors(), body.blocks, strict=True)
+        blocks = [
+            K.l1_block(block, p, weights[at], protection.neighbors) for (K, at), block in parts
+        ]
+        body = replace(body, blocks=tuple(blocks))
+    return calibrated("laplace", LAWS["laplace"], body, protection, p=p, weights=weights)
 
 
 def plain_laplace(body: Body, p: float, weights: Vector, protection: Protection) -> Recipe:
