@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Bytes, Floats
 from muhat.errors import InvalidInput
-from muhat.noise.entropy import Words, system_words
+from muhat.noise.entropy import WORD_BITS, Words, system_words
 from muhat.noise.laws import LAWS as SCALED
 from muhat.noise.spread import Spread
 from muhat.privacy import ApproxDP, Privacy
@@ -326,12 +326,14 @@ class FragmentRandomizer(Mixed, MeanRandomizer):
     def _split(self, numbers: Fragments, words: Words) -> Unsigned:
         """Uniform fragments that add up to these numbers modulo q: (people, numbers, m)."""
         shape = *numbers.shape, self.noise.fragments - 1
-        count = math.prod(shape)
-        if self._width > HALF_WORD:
-            return self.completed(numbers, words(count).reshape(shape))
-        # Half a word is enough for a fragment.
-        halves = words(-(-count // 2)).view(np.uint32)[:count]
-        return self.completed(numbers, halves.reshape(shape))
+        bits, count = self.noise.modulus_bits, math.prod(shape)
+        each = WORD_BITS // bits
+        drawn = words(-(-count // each))
+        # Every word is as many fragments as it has bits for, and what is above them is masked.
+        uniform = np.empty((each, len(drawn)), np.uint32 if self._width <= HALF_WORD else np.uint64)
+        for place in range(each):
+            uniform[place] = drawn >> np.uint64(place * bits)
+        return self.completed(numbers, uniform.ravel()[:count].reshape(shape))
 
     def completed(self, numbers: Fragments, uniform: Unsigned) -> Unsigned:
         """Uniform words, (people, numbers, m − 1), and what is missing to the numbers, modulo q."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muhat.privacy import Privacy
     from muhat.protocols.roles.protocol import Protocol
 
-MOST_VALUES = 1 << 20
+MOST_VALUES = 1 << 21
 """Numbers randomised together: memory stays small however many records there are."""
 
 
