@@ -78,6 +78,9 @@ def test_ten_thousand_points_contain_all_their_differences(p):
     i, j = result.active.T
     contact = np.sqrt(np.sum((whitened[:, i] - whitened[:, j]) ** 2, axis=0))
     assert np.allclose(contact, 1, atol=1e-4)
+    if p == INF:  # the widest coordinate decides, and two points carry it
+        assert result.contacts == 1
+        assert np.count_nonzero(result.diagonal) == 1
 
 
 @pytest.mark.slow

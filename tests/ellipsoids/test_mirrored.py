@@ -26,7 +26,7 @@ def test_half_the_columns_say_what_all_of_them_say(n, kind):
     every = folded.every(w)
     upper = np.triu_indices(n, 1)
     found, known = folded.evaluate(w, np.ones(1)), whole.evaluate(every[upper], np.ones(1))
-    assert np.allclose(np.sort(found.c), np.sort(known.c), rtol=1e-10)
+    assert found.floor == pytest.approx(known.floor, rel=1e-12)
     assert np.allclose(found.h, known.h, rtol=1e-12)
     table = np.zeros((n, n))
     table[upper] = known.g

@@ -16,7 +16,14 @@ from muhat.ellipsoids.moment_floors import (
     root_trace_floor,
     spread_floor,
 )
-from muhat.ellipsoids.moment_spectra import Columns, FewRows, ManyRows, Pairs, TotalOfRows
+from muhat.ellipsoids.moment_spectra import (
+    Columns,
+    Explicitly,
+    FewRows,
+    ManyRows,
+    Pairs,
+    TotalOfRows,
+)
 from muhat.ellipsoids.multiplicative import ascend
 from muhat.ellipsoids.verification import Unverified
 
@@ -45,6 +52,18 @@ def test_columns_reach_the_optimum_at_every_order(A, p):
     assert found.value >= exact * (1 - 1e-9)
     lengths = np.linalg.norm(found.strategy, axis=0)
     assert lengths.max() == pytest.approx(1)
+
+
+def test_weights_that_lose_a_direction_have_a_strategy_all_the_same():
+    """At p = ∞ the best second moment may be flat: what floats see of it may be below 0."""
+    A, w, u = gaussian(6, 6), np.array([0.3, 0.2, 0.3, 0.2, 0.0, 0.0]), np.ones(6)
+    found = Explicitly(Columns(6), FewRows(A), 6).evaluate(w, u)
+    exact = np.linalg.svd(A * np.sqrt(w), compute_uv=False).sum()
+    assert found.floor == pytest.approx(exact, rel=1e-7)
+    R = found.strategy()
+    L = A @ np.linalg.inv(R)
+    assert np.allclose(found.h, np.sum(L**2, axis=1), rtol=1e-6)
+    assert np.allclose(found.g, np.sum(R**2, axis=0))
 
 
 @pytest.mark.parametrize("p", [2, 4, INF])

@@ -148,6 +148,7 @@ def finish(
     least = min(floor * (1 - 0.2 * tol), outcome.value)
     if outcome.converged:
         least = max(least, outcome.value / (1 + tol))
+    diagonal = outcome.diagonal
     for negligible in NEGLIGIBLE:
         slim = few_points(
             points[body.span.rows],
@@ -156,17 +157,19 @@ def finish(
             negligible=negligible,
             shifted=body.shifted,
         )
+        # What is left of coordinates that do not matter would need points of their own.
+        matter = np.where(diagonal**2 > negligible * diagonal.max() ** 2, diagonal, 0.0)
         slim_floor = dual_floor(
             omega[:, None] * points,
             slim,
-            outcome.diagonal,
+            matter,
             p,
             shifted=body.shifted,
             roundings=body.roundings + 1,
             slip=weighted_slip(body, omega),
         )
         if slim_floor >= least:
-            weights, floor = slim, min(slim_floor, outcome.value)
+            weights, diagonal, floor = slim, matter, min(slim_floor, outcome.value)
             break
     used = np.flatnonzero(weights > 0)
     return FiniteResult(
@@ -177,7 +180,7 @@ def finish(
         weights=weights[used] / weights[used].sum(),
         active=outcome.labels[used],
         points=points[:, used] * scale,
-        diagonal=outcome.diagonal,
+        diagonal=diagonal,
         iterations=outcome.iterations,
         converged=bool(outcome.converged),
         shift=outcome.shift * scale,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.ellipsoids.moment_spectra import Spectrum
+from muhat.ellipsoids.moment_spectra import Spectrum, roots_of
 from muhat.ellipsoids.spans import Array
 
 ALIKE = 1e-12  # of the largest entry
@@ -69,21 +69,21 @@ class MirroredPairs:
         return np.diag(table.sum(axis=0)) - table
 
     def evaluate(self, w: Array, u: Array) -> Spectrum:
-        roots, strategies, grams = [], [], []
+        floor, total, strategies, grams = 0.0, 0.0, [], []
         for S, block in zip(self._roots, self._blocks(self.laplacian(w)), strict=True):
             squares, Q = np.linalg.eigh(S @ block @ S.T)
-            c = np.sqrt(squares)
+            c = roots_of(squares)
             R = (Q / np.sqrt(c)).T @ S
-            roots.append(c)
+            floor += float((squares / c).sum())
+            total += float(c.sum())
             strategies.append(R)
             grams.append(R.T @ R)
-        c = np.concatenate(roots)
         gram = self._unfolded(*grams)
         lengths = np.diag(gram)
         lengths = np.concatenate([lengths, lengths[: self.columns - len(lengths)][::-1]])
         apart = lengths[self.first] + lengths[self.second] - 2 * gram[self.first, self.second]
         return Spectrum(
-            c, apart, np.array([c.sum()]), lambda: self._spread(*strategies), lambda: None
+            floor, apart, np.array([total]), lambda: self._spread(*strategies), lambda: None
         )
 
     def _blocks(self, M: Array) -> tuple[Array, Array]:

@@ -4,7 +4,8 @@ For W (m, N), weights w on the columns s_i of W (or on their pairs s_i − s_j) 
 S with SᵀS = Wᵀdiag(u)W serves in place of diag(u)^½W, so many rows cost no more than N of them:
 K = S diag(w) Sᵀ = Q diag(c²) Qᵀ gives the dual value Σc, and R = diag(c)^{−½}QᵀS is the strategy
 whose columns have the squared lengths g. If R is square its columns may be divided by their
-lengths, each by its own: that strategy is nearly the best long before the weights are.
+lengths, each by its own: that strategy is nearly the best long before the weights are. The best
+weights may be flat: where floats see no more of c², any c > 0 still makes a strategy.
 
 Structure may know a faster way to the same numbers: whatever has `evaluate` is a `DualProblem`.
 """
@@ -22,16 +23,19 @@ from numpy.typing import NDArray
 
 from muhat.ellipsoids.spans import Array
 
+UNSEEN = 1e-16
+"""Of the largest eigenvalue: what is below it are roundings."""
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """Roots c of the second moment, squared lengths g of the points, variances h of the rows.
+    """The dual value, squared lengths g of the points, variances h of the rows.
 
     `strategy()` is R (k, N); `even()` is R with columns of length 1 and the variances that go with
     it, None where R is not square or the points are no columns.
     """
 
-    c: Array
+    floor: float
     g: Array
     h: Array
     strategy: Callable[[], Array]
@@ -58,7 +62,8 @@ class Explicitly:
     def evaluate(self, w: Array, u: Array) -> Spectrum:
         S = self.rows.root(u)
         squares, Q = np.linalg.eigh(self.points.moment(S, w))
-        c, Q = np.sqrt(squares[-self.rank :]), Q[:, -self.rank :]
+        squares, Q = squares[-self.rank :], Q[:, -self.rank :]
+        c = roots_of(squares)
         R = np.asarray((Q / np.sqrt(c)).T @ S)
         g, h = self.points.squares(R), self.rows.variances(u, S, Q, c)
 
@@ -69,7 +74,12 @@ class Explicitly:
             variances = self.rows.even_variances(u, Q, c, lengths)
             return None if variances is None else (R / lengths, variances)
 
-        return Spectrum(c, g, h, lambda: R, even)
+        return Spectrum(float((squares / c).sum()), g, h, lambda: R, even)
+
+
+def roots_of(squares: Array) -> Array:
+    """√c² of eigenvalues, or of the least that floats can see; Σc²/c is about Σ√c²."""
+    return np.asarray(np.sqrt(np.maximum(squares, UNSEEN * squares.max(initial=0.0))))
 
 
 class WeightedPoints(Protocol):

@@ -144,8 +144,7 @@ class _WeightSearch:
         e = _normalised(logs[self.split :])
         u = np.ones(len(e)) if np.isinf(self.q) else np.asarray(e ** (1 / self.q))
         found = self.problem.evaluate(w, u)
-        c, g, h = found.c, found.g, found.h
-        floor = float(c.sum())
+        floor, g, h = found.floor, found.g, found.h
         longest = float(g.max())
         value = float(np.sqrt(longest * trace_norm(h, self.p / 2)))
         if not (np.isfinite(value) and np.isfinite(floor) and floor > 0):
