@@ -16,6 +16,7 @@ import io
 import json
 import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from muhat.protocols import Protocol, SealedProtocol, ServerKey, Signer
 from muhat.protocols.randomizers.cap_choice import gain
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
+from muhat.protocols.randomizers.interval_randomizer import IntervalRandomizer
 from muhat.protocols.randomizers.subset_randomizer import SubsetRandomizer
 from muhat.protocols.roles.messages import HEADER_BYTES, pack, write_messages
 
@@ -98,7 +100,10 @@ def described() -> dict[str, Protocol]:
         "twelve columns with normal noise": protocols.shuffle_mean(
             domain=mh.Box([0] * 12, [1] * 12), n=2000, privacy=APPROXIMATE
         ),
-        "one column, local": protocols.local_mean(domain=mh.Box([16], [90]), **local),
+        "one column, local": protocols.local_mean(
+            domain=mh.Box([16], [90]), mechanism="cap", **local
+        ),
+        "few numbers": few_numbers(protocols.local_mean(domain=mh.Box([16], [90]), **local)),
         "categories": protocols.local_mean(domain=mh.Points(np.eye(11)), **local),
         "places": protocols.local_mean(
             domain=mh.Points([[0.0, 0.0], [3.5, 0.25], [-1.0, 2.0]]),
@@ -106,6 +111,20 @@ def described() -> dict[str, Protocol]:
             **local,
         ),
     }
+
+
+def few_numbers(protocol: Protocol) -> Protocol:
+    """A round with a table that does not rest on how a solver rounds."""
+    randomizer = protocol.randomizer
+    assert isinstance(randomizer, IntervalRandomizer)
+    table = {
+        "places": 5,
+        "first": (0, 0, 2, 1, 3, 4),
+        "last": (0, 1, 2, 3, 4, 4),
+        "weights": (3, 2, 2, 3, 2, 3),
+        "values": np.array([-1.9, -0.75, 0.0, 0.0, 0.75, 1.9]),
+    }
+    return replace(protocol, randomizer=replace(randomizer, **table))
 
 
 def refused_rounds() -> dict[str, Protocol]:
@@ -144,6 +163,8 @@ LIES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
         "twelve columns with normal noise", ("randomizer", "noise", "parameter"), "600000",
     ),
     "a louder answer": ("one column, local", ("randomizer", "epsilon"), 1.6),
+    "a louder number": ("few numbers", ("randomizer", "epsilon"), 1.6),
+    "a number that tells more": ("few numbers", ("randomizer", "weights"), [3, 2, 2, 30, 2, 3]),
     "a louder set": ("categories", ("randomizer", "epsilon"), 1.6),
     "more than all in a set": ("categories", ("randomizer", "chosen"), 11),
     "a round of which nobody has heard": ("one column", ("round",), 2),
@@ -196,6 +217,7 @@ def vectors() -> dict[str, Any]:
         "fragments": [_fragments(name, rounds[name]) for name in _fragmented(rounds)],
         "subsets": [each for name in ("categories", "places") for each in _sets(name, rounds)],
         "signs": _signs("one column, local", rounds),
+        "numbers": _numbers("few numbers", rounds),
         "gains": [
             {"epsilon": epsilon, "gain": str(gain(epsilon))} for epsilon in (1e-3, 0.1, 1, 1.5, 20)
         ],
@@ -380,6 +402,26 @@ def _signs(name: str, rounds: dict[str, Protocol]) -> list[dict[str, Any]]:
                     "anyone_word": str(anyone),
                     "place_word": str(place),
                     "favour_word": str(favour),
+                    "payload": payload.tobytes().hex(),
+                }
+            )
+    return found
+
+
+def _numbers(name: str, rounds: dict[str, Protocol]) -> list[dict[str, Any]]:
+    """One record: the words for its place and for the number."""
+    randomizer, found = rounds[name].randomizer, []
+    for record in (16.0, 34.5, 40.0, 53.0, 90.0, 1e9, float("nan"), float("-inf")):
+        for turn in range(3):
+            place, number = drawn(f"{name} {record} {turn}", 2)
+            words = given([place], [number])
+            payload = randomizer.randomize(np.array([[record]]), np.zeros((1, 16), np.uint8), words)
+            found.append(
+                {
+                    "description": name,
+                    "record": [_float(record)],
+                    "place_word": str(place),
+                    "number_word": str(number),
                     "payload": payload.tobytes().hex(),
                 }
             )

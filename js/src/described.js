@@ -3,13 +3,15 @@
 import { fromHex } from "./bytes.js";
 import { isWhole, kindOf, moment, only, whole } from "./fields.js";
 import { Fraction } from "./fractions.js";
-import { Signs, Subset } from "./randomizers.js";
+import { Numbers, Signs, Subset } from "./randomizers.js";
 import { demand } from "./refused.js";
 
 /** @typedef {import("./fields.js").Fields} Fields */
 
 const KEY_BYTES = 32;
 const MOST_STEPS = 1n << 45n;
+const MOST_PLACES = 65;
+const LARGEST_WEIGHT = 2 ** 53;
 
 /** @param {unknown} said */
 export function keyOf(said) {
@@ -123,6 +125,11 @@ export function signsOf(said) {
     "size",
     "cap",
   ]);
+  return new Signs({ ...lineOf(said), epsilon: said.epsilon });
+}
+
+/** @param {Fields} said */
+function lineOf(said) {
   demand(
     said.domain?.domain === "box",
     `this client answers for boxes, not for ${kindOf(said.domain?.domain)}.`,
@@ -131,13 +138,46 @@ export function signsOf(said) {
   demand(!more.length && said.center?.length === 1, "one column is expected.");
   const axis = Fraction.fromHexFloat(said.axes);
   demand(axis.n > 0n, "axes must be longer than 0.");
-  return new Signs({
-    lower,
-    upper,
-    center: Fraction.fromHexFloat(said.center[0]),
-    axis,
-    epsilon: said.epsilon,
+  return { lower, upper, center: Fraction.fromHexFloat(said.center[0]), axis };
+}
+
+/** @param {Fields} said */
+export function numbersOf(said) {
+  const line = lineOf(
+    only(said, "the randomizer", [
+      "kind",
+      "domain",
+      "center",
+      "axes",
+      "epsilon",
+      "places",
+      "first",
+      "last",
+      "weights",
+      "values",
+    ]),
+  );
+  const places = whole(said.places, "places", 2, MOST_PLACES);
+  const size = said.values?.length;
+  const isTable =
+    [said.first, said.last, said.weights, said.values].every(
+      (each) => Array.isArray(each) && each.length === size,
+    ) &&
+    size >= 2 &&
+    size <= 256;
+  demand(isTable, "a message must be one of 2 to 256 numbers.");
+  const steps = said.values.map((/** @type {unknown} */ value, /** @type {number} */ index) => {
+    pointOf(value);
+    const last = whole(said.last[index], "last", 0, places - 1);
+    return {
+      first: whole(said.first[index], "first", 0, last),
+      last,
+      weight: BigInt(whole(said.weights[index], "weights", 1, LARGEST_WEIGHT)),
+    };
   });
+  const found = new Numbers({ ...line, epsilon: said.epsilon, places, steps });
+  demand(found.keeps, "the description does not keep its promise: some answer tells more.");
+  return found;
 }
 
 /** @param {Fields} said */

@@ -15,7 +15,7 @@ import { Fraction, floorDivided, gain } from "./fractions.js";
 import { coin, discreteGaussian, laplacePart } from "./random.js";
 
 /** @typedef {import("./random.js").Words} Words */
-/** @typedef {(number | null)[]} Numbers a record; null stands for a missing number */
+/** @typedef {(number | null)[]} Row a record; null stands for a missing number */
 
 /**
  * @typedef {object} Noise of `honest` people together, and what numbers with it are split into
@@ -28,6 +28,9 @@ import { coin, discreteGaussian, laplacePart } from "./random.js";
 
 const FRAGMENT_BYTES = 8;
 const PLACE_BITS = 53n;
+const WORD_BITS = 64n;
+const LARGEST_EPSILON = 10;
+const SPARED = new Fraction((1n << 16n) - 1n, 1n << 16n);
 
 /** Numbers of a box with a part of the noise, in fragments that are uniform but for their sums. */
 export class Fragments {
@@ -52,7 +55,7 @@ export class Fragments {
   }
 
   /**
-   * @param {Numbers} record
+   * @param {Row} record
    * @param {Words} words
    */
   payload(record, words) {
@@ -116,24 +119,48 @@ class Single {
   }
 }
 
-/** One column: which end of an interval about the record, +1 (0) or −1 (1). */
-export class Signs extends Single {
+/**
+ * @typedef {object} Line one column, and its map to the numbers from −1 to 1
+ * @property {Fraction} lower
+ * @property {Fraction} upper
+ * @property {Fraction} center
+ * @property {Fraction} axis
+ */
+
+/** What messages about one column have in common. */
+class OneColumn extends Single {
   dim = 1;
 
-  /**
-   * @param {object} described
-   * @param {Fraction} described.lower
-   * @param {Fraction} described.upper
-   * @param {Fraction} described.center
-   * @param {Fraction} described.axis
-   * @param {number} described.epsilon
-   */
-  constructor({ lower, upper, center, axis, epsilon }) {
+  /** @param {Line} line */
+  constructor({ lower, upper, center, axis }) {
     super();
     this.lower = lower;
     this.upper = upper;
     this.center = center;
     this.axis = axis;
+  }
+
+  /**
+   * The record between −1 and 1, or nearly so.
+   *
+   * @param {number | null} value
+   */
+  moved(value) {
+    let x = this.lower.plus(this.upper).over(new Fraction(2n));
+    if (value !== null && Number.isFinite(value)) {
+      x = Fraction.fromFloat(value);
+      if (x.atMost(this.lower)) x = this.lower;
+      if (this.upper.atMost(x)) x = this.upper;
+    }
+    return x.minus(this.center).over(this.axis);
+  }
+}
+
+/** One column: which end of an interval about the record, +1 (0) or −1 (1). */
+export class Signs extends OneColumn {
+  /** @param {Line & { epsilon: number }} described */
+  constructor({ epsilon, ...line }) {
+    super(line);
     const g = gain(epsilon);
     const one = new Fraction(1n);
     this.favour = g.minus(one).over(g.plus(one));
@@ -142,7 +169,7 @@ export class Signs extends Single {
   /**
    * As many words are drawn whatever the record is.
    *
-   * @param {Numbers} record
+   * @param {Row} record
    * @param {Words} words
    */
   payload([value], words) {
@@ -159,17 +186,84 @@ export class Signs extends Single {
    * @param {number | null} value
    */
   point(value) {
-    const two = new Fraction(2n);
-    let x = this.lower.plus(this.upper).over(two);
-    if (value !== null && Number.isFinite(value)) {
-      x = Fraction.fromFloat(value);
-      if (x.atMost(this.lower)) x = this.lower;
-      if (this.upper.atMost(x)) x = this.upper;
-    }
-    const y = x.minus(this.center).over(this.axis);
+    const y = this.moved(value);
     const size = floorDivided((y.n < 0n ? -y.n : y.n) << PLACE_BITS, y.d);
     const most = 1n << PLACE_BITS;
     return { place: size < most ? size : most, sign: y.n < 0n ? 1 : 0 };
+  }
+}
+
+/** One column: one of a few public numbers, likelier if the record is on the number's own step. */
+export class Numbers extends OneColumn {
+  /**
+   * @param {Line & { epsilon: number, places: number, steps: Step[] }} described
+   *
+   * @typedef {object} Step of places, from the first to the last, and how often it is named off it
+   * @property {number} first
+   * @property {number} last
+   * @property {bigint} weight
+   */
+  constructor({ epsilon, places, steps, ...line }) {
+    super(line);
+    this.places = places;
+    const g = gain(Math.min(epsilon, LARGEST_EPSILON)).times(SPARED);
+    this.ends = Array.from({ length: places }, (_, place) => {
+      let sum = 0n;
+      const sums = steps.map(({ first, last, weight }) => {
+        sum += weight * (first <= place && place <= last ? g.n : g.d);
+        return sum;
+      });
+      return sums.slice(0, -1).map((each) => (each << WORD_BITS) / sum);
+    });
+    this.keeps = this.isWithin(gain(epsilon));
+  }
+
+  /**
+   * Whether no number is likelier at one place than at another by more than a factor.
+   *
+   * @param {Fraction} factor
+   */
+  isWithin(factor) {
+    const chances = this.ends.map((ends) =>
+      [...ends, 1n << WORD_BITS].map((end, index) => end - (index ? ends[index - 1] : 0n)),
+    );
+    return chances[0].every((_, index) => {
+      const [first, ...others] = chances.map((row) => row[index]);
+      const least = others.reduce((low, each) => (each < low ? each : low), first);
+      const most = others.reduce((high, each) => (each > high ? each : high), first);
+      return most * factor.d <= least * factor.n;
+    });
+  }
+
+  /**
+   * Two words are drawn whatever the record is.
+   *
+   * @param {Row} record
+   * @param {Words} words
+   */
+  payload([value], words) {
+    const { place, part } = this.between(value);
+    const up = words() >> (WORD_BITS - PLACE_BITS) < part;
+    const word = words();
+    const ends = this.ends[place + Number(up)];
+    return Uint8Array.of(ends.reduce((index, end) => index + Number(end <= word), 0));
+  }
+
+  /**
+   * The place below, and how often it is the next, in units of 2^−53.
+   *
+   * @param {number | null} value
+   */
+  between(value) {
+    const last = BigInt(this.places - 1);
+    const y = this.moved(value);
+    const along = new Fraction((y.n + y.d) * last, 2n * y.d);
+    let place = floorDivided(along.n, along.d);
+    if (place < 0n) return { place: 0, part: 0n };
+    if (place >= last) place = last - 1n;
+    const part = floorDivided((along.n - place * along.d) << PLACE_BITS, along.d);
+    const most = 1n << PLACE_BITS;
+    return { place: Number(place), part: part < most ? part : most };
   }
 }
 
@@ -191,7 +285,7 @@ export class Subset extends Single {
   }
 
   /**
-   * @param {Numbers} record
+   * @param {Row} record
    * @param {Words} words
    */
   payload(record, words) {
@@ -208,7 +302,7 @@ export class Subset extends Single {
    * The point at the least distance, the first of them at a tie; a number that is missing is that
    * of the mean of all points.
    *
-   * @param {Numbers} record
+   * @param {Row} record
    */
   nearest(record) {
     const count = new Fraction(BigInt(this.points.length));

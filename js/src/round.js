@@ -5,7 +5,16 @@
 
 import { fromHex, joined, sha256, utf8 } from "./bytes.js";
 import { read, written } from "./cbor.js";
-import { boundsOf, gridOf, keyOf, promiseOf, signsOf, subsetOf, surveyOf } from "./described.js";
+import {
+  boundsOf,
+  gridOf,
+  keyOf,
+  numbersOf,
+  promiseOf,
+  signsOf,
+  subsetOf,
+  surveyOf,
+} from "./described.js";
 import { alike, kindOf, only, whole } from "./fields.js";
 import { Fraction } from "./fractions.js";
 import { keepsMixed } from "./promises.js";
@@ -19,6 +28,11 @@ const MAGIC = utf8("MH");
 const VERSION = 1;
 const LONGEST = 1 << 26;
 const FINEST = 44;
+const ALONE = new Map([
+  ["cap", signsOf],
+  ["interval", numbersOf],
+  ["subset", subsetOf],
+]);
 const TASK = ["schema", "model", "privacy", "estimator", "survey"];
 
 /** @typedef {{epsilon: Fraction, delta: Fraction}} Promised */
@@ -190,7 +204,7 @@ export class Round {
    */
   alone(said, estimator) {
     demand(
-      said && (said.kind === "cap" || said.kind === "subset"),
+      ALONE.has(said?.kind),
       `this client has no randomizer ${kindOf(said)} in the local model.`,
     );
     demand(
@@ -202,7 +216,7 @@ export class Round {
       epsilon.atMost(this.promise.epsilon),
       "the description does not keep its promise: its answers tell more.",
     );
-    return said.kind === "cap" ? signsOf(said) : subsetOf(said);
+    return /** @type {(said: Fields) => any} */ (ALONE.get(said.kind))(said);
   }
 
   /**

@@ -99,6 +99,11 @@ export function checks(vectors) {
       const words = given([said.anyone_word, said.place_word, said.favour_word]);
       equal(toHex(randomizer.payload(said.record.map(float), words)), said.payload);
     }),
+    ...each(vectors.numbers, "one of a few numbers", async (said) => {
+      const { randomizer } = await round(said.description);
+      const words = given([said.place_word, said.number_word]);
+      equal(toHex(randomizer.payload(said.record.map(float), words)), said.payload);
+    }),
     [
       "e^ε from below",
       async () => {

@@ -16,7 +16,7 @@ const KEY = { public: fromHex(key.public), expires: null };
 const HOSTILE = [
   ...[null, true, 0, -1, 1, 3, 1.5, 1e-320, 1e300, 2 ** 31, 10n ** 25n, [], {}, [1], [[1]]],
   ...["", "x", "nan", "1e999", "0x1.8p+2000", "0x1.0p-1074", "1/0", "-1/2", "9".repeat(150), "٣"],
-  ...["shares", "cap", "subset", "laplace", "gaussian", "box", "points", "local", "shuffle"],
+  ...["shares", "cap", "interval", "subset", "laplace", "gaussian", "box", "points", "local", "shuffle"],
   ...[{ kind: "pure", epsilon: 1e9 }, new Uint8Array(3), { __proto__: null, constructor: 1 }],
 ];
 
@@ -51,7 +51,7 @@ function places(value) {
   ]);
 }
 
-for (const name of ["one column", "one column, local", "places", "three columns of a survey"]) {
+for (const name of ["one column", "one column, local", "few numbers", "places", "three columns of a survey"]) {
   test(`a description that is changed anywhere is refused or answered: ${name}`, async () => {
     const original = fromHex(descriptions[name].cbor);
     assert.ok(await isTaken(original));

@@ -168,7 +168,10 @@ def test_the_cap_randomizer_is_never_below_the_bounds(domain, epsilon):
 def test_on_the_sphere_the_cap_randomizer_is_within_half_a_per_cent(dim, epsilon):
     ball = mh.Ball(3.0, dim=dim)
     achieved = error_of(CapRandomizer.of(ball, epsilon), 3 * np.eye(dim)[0], 100)
-    every, some, paper = local(ball, 100, mh.PureDP(epsilon=epsilon))
+    # Of one number more is known, about all of the interval: test_line_messages.py.
+    every, some, paper = (
+        each for each in local(ball, 100, mh.PureDP(epsilon=epsilon)) if "line" not in each.theorem
+    )
     assert some.value <= achieved < 1.005 * some.value
     assert (some.source, paper.source) == ("derived", "paper")
     assert paper.value == some.value > every.value * (1 - 1e-6)

@@ -118,7 +118,7 @@ class PaddedMean(
         sharing = self.sharing
         protection = sharing.protect(1 - self.location_share)
         body = Body.of(interval, 2.0, sharing.weights, protection.neighbors)
-        every = competing(sharing.kind, interval, protection.promise)
+        every = competing(sharing.kind, interval, protection)
         recipes = [
             each.make(body, 2.0, sharing.weights, protection)
             for each in ([LAPLACE] if self.faithful else every)

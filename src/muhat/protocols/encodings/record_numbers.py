@@ -23,6 +23,7 @@ from muhat.errors import InvalidInput
 from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
+from muhat.mechanisms.sums.parts_query import PartsQuery
 from muhat.noise.spread import Spread
 from muhat.planning.answers import answer
 from muhat.planning.candidates import mean_of_sums
@@ -76,7 +77,7 @@ class OneRecord(Plain):
         """The integers of a record."""
         query = self.plan.recipe.query
         # A message is a record's values, no more: no squares, no counts.
-        assert not isinstance(query, ColumnsQuery | BallQuery)
+        assert not isinstance(query, ColumnsQuery | BallQuery | PartsQuery)
         return query
 
     @property

@@ -18,6 +18,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from muhat import _check
+from muhat.bounds.line_messages import LEAST_EPSILON
 from muhat.domains import Domain
 from muhat.ellipsoids.smallest import weight_vector
 from muhat.errors import InvalidInput
@@ -43,7 +44,8 @@ from muhat.protocols.randomizers.allowance import Allowance
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.fragment_randomizer import FragmentRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
-from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
+from muhat.protocols.randomizers.interval_randomizer import IntervalRandomizer
+from muhat.protocols.randomizers.pure_randomizer import HidingRandomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Received
 from muhat.protocols.randomizers.subset_randomizer import SubsetRandomizer
 from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate
@@ -182,7 +184,10 @@ def best_randomizer(
 
     The pure ones keep every other promise that their ε implies. With a `name` that one.
     """
-    found: list[MeanRandomizer] = [*pure_randomizers(domain, pure_within(promise), p, weights)]
+    epsilon = pure_within(promise)
+    found: list[MeanRandomizer] = [*hiding_randomizers(domain, epsilon, p, weights)]
+    if found[0].spread(1).rows == 1 and epsilon >= LEAST_EPSILON and Corners.of(domain) is None:
+        found.append(IntervalRandomizer.of(domain, epsilon, p, weights))
     if promise.admits_normal:
         found.insert(0, GaussianRandomizer(domain, promise, p, weights))
     if name is not None:
@@ -192,9 +197,9 @@ def best_randomizer(
     return min(found, key=lambda randomizer: float(f"{randomizer.expected_error(1, weights):.9g}"))
 
 
-def pure_randomizers(
+def hiding_randomizers(
     domain: Domain, epsilon: float, p: float, weights: tuple[float, ...] | None
-) -> Iterator[PureRandomizer]:
+) -> Iterator[HidingRandomizer]:
     """One of a few directions, and, for records that are means of a few corners, a set of those."""
     yield CapRandomizer.of(domain, epsilon, p=p, weights=weights)
     if Corners.of(domain) is not None:
@@ -248,9 +253,9 @@ def _fragments(estimator: ShuffleMean, honest: int) -> Iterator[MeanRandomizer]:
 def _single_messages(estimator: ShuffleMean, honest: int) -> Iterator[MeanRandomizer]:
     """Local randomizers that are as loud as the crowd allows. docs/proofs/amplification.md."""
     promise, weights = approximate(estimator.privacy), estimator.weights
-    for alone in pure_randomizers(estimator.domain, promise.epsilon, estimator.p, weights):
+    for alone in hiding_randomizers(estimator.domain, promise.epsilon, estimator.p, weights):
 
-        def share(epsilon: float, alone: PureRandomizer = alone) -> Fraction:
+        def share(epsilon: float, alone: HidingRandomizer = alone) -> Fraction:
             return alone.at(epsilon, weights).favoured
 
         yield alone.at(local_epsilon(promise, honest, share=share) * SPARED, weights)

@@ -32,7 +32,7 @@ from muhat.protocols.encodings.ball_map import BallMap
 from muhat.protocols.encodings.corners import Corners
 from muhat.protocols.randomizers.cap_choice import CapMoments, best_cap, gain, moments
 from muhat.protocols.randomizers.codebook import Codebook
-from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
+from muhat.protocols.randomizers.pure_randomizer import HidingRandomizer
 from muhat.protocols.randomizers.randomizer import check_shapes, uniform_numbers
 
 _COIN_BITS = 53
@@ -40,7 +40,7 @@ _CHUNK_NUMBERS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CapRandomizer(PureRandomizer):
+class CapRandomizer(HidingRandomizer):
     """Which records, which promise, and the public vectors of a message.
 
     Attributes:

@@ -1,9 +1,6 @@
 """A message that is purely private as it stands, and an estimate of its record.
 
-It makes the same share of all that could be sent e^ε times likelier than the rest, which share
-depending on the record: the cap of a sphere, the sets that hold a corner. Hence what hides in a
-crowd of such messages is known (docs/proofs/amplification.md), and many of them show by their own
-spread how far off their mean is (docs/proofs/local.md).
+Many of them show by their own spread how far off their mean is (docs/proofs/local.md).
 """
 
 from __future__ import annotations
@@ -42,23 +39,6 @@ class PureRandomizer(PrivateAlone, MeanRandomizer):
     def privacy(self) -> PureDP:
         """ε-differential privacy, exactly."""
         return PureDP(epsilon=self.epsilon)
-
-    @property
-    @abstractmethod
-    def favoured(self) -> Fraction:
-        """The share of all outcomes that a record makes likelier than the others."""
-
-    @abstractmethod
-    def at(self, epsilon: float, weights: tuple[float, ...] | None = None) -> Self:
-        """The best one for the same records at another ε."""
-
-    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
-        """More than one message alone, by hiding in the crowd. docs/proofs/amplification.md."""
-        if not promise.spends_delta:
-            return self.keeps(promise)
-        assert promise.point is not None
-        epsilon, delta = promise.point
-        return amplified(self.epsilon, users, delta, share=self.favoured).epsilon <= epsilon
 
     @abstractmethod
     def estimates(self, nonces: Bytes, payloads: Bytes) -> Iterator[Floats]:
@@ -103,3 +83,28 @@ class PureRandomizer(PrivateAlone, MeanRandomizer):
         error = np.sqrt(np.maximum(tail - spread**2, 0.0) / n)
         variances = np.maximum(spread + SURE * error, self.least_variance)
         return np.asarray(np.sqrt(variances / n) * self.longest)
+
+
+class HidingRandomizer(PureRandomizer):
+    """One whose messages make the same share of all that could be sent e^ε times likelier.
+
+    Whatever the record is: the cap of a sphere, the sets that hold a corner. So it is known what
+    hides in a crowd of them (docs/proofs/amplification.md).
+    """
+
+    @property
+    @abstractmethod
+    def favoured(self) -> Fraction:
+        """The share of all outcomes that a record makes likelier than the others."""
+
+    @abstractmethod
+    def at(self, epsilon: float, weights: tuple[float, ...] | None = None) -> Self:
+        """The best one for the same records at another ε."""
+
+    def keeps_mixed(self, promise: Privacy, users: int) -> bool:
+        """More than one message alone, by hiding in the crowd. docs/proofs/amplification.md."""
+        if not promise.spends_delta:
+            return self.keeps(promise)
+        assert promise.point is not None
+        epsilon, delta = promise.point
+        return amplified(self.epsilon, users, delta, share=self.favoured).epsilon <= epsilon

@@ -39,7 +39,7 @@ from muhat.privacy import PureDP
 from muhat.protocols.encodings.corners import MOST_CORNERS, Corners
 from muhat.protocols.randomizers.cap_choice import gain
 from muhat.protocols.randomizers.frequency import holding_chance
-from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
+from muhat.protocols.randomizers.pure_randomizer import HidingRandomizer
 from muhat.protocols.randomizers.randomizer import check_shapes, random_orders
 
 _CHUNK_NUMBERS = 1 << 20
@@ -66,7 +66,7 @@ def moments(size: int, chosen: Any, excess: Any) -> SubsetMoments:
 
 
 @dataclass(frozen=True)
-class SubsetRandomizer(PureRandomizer, keys=("domain", "epsilon", "chosen")):
+class SubsetRandomizer(HidingRandomizer, keys=("domain", "epsilon", "chosen")):
     """Which records, which promise, and how many corners a message names.
 
     >>> from muhat.domains import Simplex
