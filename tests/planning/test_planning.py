@@ -79,14 +79,19 @@ def test_under_approximate_privacy_the_smallest_noise_wins(domain, name):
 
 @pytest.mark.parametrize("origin", [False, True])
 @pytest.mark.parametrize("promise", [PURE, mh.ApproxDP(epsilon=1, delta=1e-6)], ids=repr)
-def test_shares_have_laplace_noise_that_does_not_grow_with_their_number(promise, origin):
+def test_shares_have_balanced_noise_that_does_not_grow_with_their_number(promise, origin):
+    for dim in (3, 6, 20, 500):
+        plan = mh.plan_mean(domain=mh.Simplex(dim, origin=origin), n=1000, privacy=promise)
+        assert plan.mechanism == "balanced"
+        m = dim + origin
+        variance = 4 * dim * (2 * m - 1) * (m - 1) / (m * (m + 1))
+        assert plan.expected_error == pytest.approx(math.sqrt(variance) / 1000, rel=2e-6)
+        assert plan.expected_error < 0.999 * min(error for _, error in plan.alternatives)
     # The noise of a public total is taken away where that gains a hundredth or more.
     for dim, rows in ((6, 6 - (not origin)), (20, 20 - (not origin)), (500, 500)):
-        plan = mh.plan_mean(domain=mh.Simplex(dim, origin=origin), n=1000, privacy=promise)
-        assert plan.mechanism == "laplace"
+        domain = mh.Simplex(dim, origin=origin)
+        plan = mh.plan_mean(domain=domain, n=1000, privacy=promise, mechanism="laplace")
         assert plan.expected_error == pytest.approx(math.sqrt(8 * rows) / 1000, rel=2e-6)
-    few = mh.plan_mean(domain=mh.Simplex(3), n=1000, privacy=promise)
-    assert few.mechanism == "ellipsoid-norm"
     total = mh.plan_sum(domain=mh.Simplex(20, origin=origin), n=None, privacy=promise)
     assert total.mechanism == "laplace"
     assert total.expected_error == pytest.approx(math.sqrt(2 * 20), rel=2e-6)

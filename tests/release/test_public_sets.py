@@ -115,7 +115,8 @@ def test_a_bad_set_is_refused(onto, expected):
         *(
             name
             for name in MECHANISMS
-            if name not in ("ellipsoid-norm-delta", "shifted-gaussian") and "stair" not in name
+            if name not in ("ellipsoid-norm-delta", "shifted-gaussian", "balanced")
+            and "stair" not in name
         ),
         *("joint", "ratio", "smooth"),
         *("local-gaussian", "local-cap", "shuffle-shares", "shuffle-cap"),

@@ -16,9 +16,14 @@ from muhat.mechanisms.queries.running_laplace import (
     laplace_shares,
     running_noise,
 )
-from muhat.mechanisms.queries.running_stairs import StairsRunningNoise, stairs_for
+from muhat.mechanisms.queries.running_stairs import (
+    LARGEST_ORDER,
+    StairsRunningNoise,
+    stairs_for,
+)
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laplace import Laplace
+from muhat.noise.stairs import Stairs
 from muhat.workloads.cells_and_sums import CellsAndSums
 
 PURE = mh.PureDP(epsilon=1.0)
@@ -186,7 +191,6 @@ def test_stairs_are_taken_where_they_err_less_and_go_on_when_saved(tmp_path):
     assert name.startswith("laplace")
     assert error > 2 * plan.expected_error
     assert mh.stream.plan_prefix_counter(64, PURE).mechanism.startswith("laplace")
-    assert mh.stream.plan_prefix_counter(6, strong, p=4).mechanism.startswith("laplace")
     counter = mh.stream.start(plan)
     counter.push(1)
     counter.save(tmp_path / "state")
@@ -195,6 +199,42 @@ def test_stairs_are_taken_where_they_err_less_and_go_on_when_saved(tmp_path):
     assert abs(again.push(1) - 2) < 40 * again.standard_error
     weak = mh.stream.prefix_counter(6, WEAK)
     assert np.allclose(weak.push_many([0.25, 0.5, 1]), [0.25, 0.75, 1.75], atol=1e-3)
+
+
+@pytest.mark.parametrize("events", [Weights(), Weights(2), Weights(None, Fraction(1, 2))], ids=repr)
+@pytest.mark.parametrize("law", [Stairs(1, 1, Fraction(1, 3)), Stairs(4, 2, Fraction(1, 50))])
+def test_moments_of_sums_of_stairs_are_those_of_an_enumeration(law, events):
+    noise = StairsRunningNoise(3, (0,), (law.step,), law, 1, 1, *events)
+    reach = 40 * law.step
+    places = np.arange(-reach, reach + 1.0)
+    sizes = law.beyond(np.abs(places)) - law.beyond(np.abs(places) + 1)
+    one = np.where(places == 0, sizes, sizes / 2)
+    shares = np.ldexp(np.array(events.whole(3), float), -events.shift)
+    for order in (2, 4, 6):
+        # E(a + b)^q over the last two events, and over the third with their moments.
+        parts = [[float(one @ (share * places) ** k) for k in range(order + 1)] for share in shares]
+        moments = parts[0]
+        for t, more in enumerate(parts[1:], 1):
+            moments = [
+                sum(math.comb(q, k) * moments[k] * more[q - k] for k in range(q + 1))
+                for q in range(order + 1)
+            ]
+            deviation = math.sqrt(moments[2])
+            expected = moments[order] ** (1 / order) / deviation
+            assert noise.moment(order)[t, 0] == pytest.approx(expected, rel=1e-8)
+        assert (noise.moment(order - 0.5) == noise.moment(order)).all()
+    assert np.isinf(noise.moment(LARGEST_ORDER + 1)).all()
+
+
+@pytest.mark.parametrize("p", [3, 4, math.inf])
+def test_every_order_compares_stairs_with_laplace_noise(p):
+    """An ℓ_p error is no larger than the ℓ₂ error of the same noise."""
+    for epsilon in (1.0, 4.0, 8.0):
+        promise = mh.PureDP(epsilon=epsilon)
+        plan = mh.stream.plan_prefix_counter(40, promise, p=p)
+        squares = mh.stream.plan_prefix_counter(40, promise)
+        assert plan.expected_error <= squares.expected_error * (1 + 1e-9)
+        assert len(plan.alternatives) == 1
 
 
 def test_the_sum_comes_out_and_goes_on_when_saved(tmp_path):

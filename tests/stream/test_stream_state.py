@@ -232,7 +232,7 @@ EVERY_NOISE = {
     "square root": (PROMISE, {"horizon": 1030}),
     "few buffers": (PROMISE, {"memory": "few-buffers"}),
     "laplace": (mh.PureDP(epsilon=1.0), {}),
-    "laplace, window": (mh.PureDP(epsilon=1.0), {"window": 3, "p": math.inf}),
+    "laplace, window": (mh.PureDP(epsilon=0.002), {"window": 3, "p": math.inf}),
     "stairs": (mh.PureDP(epsilon=8.0), {"horizon": 6}),
     "stairs, decay": (mh.PureDP(epsilon=8.0), {"decay": 0.5}),
 }

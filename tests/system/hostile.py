@@ -113,11 +113,26 @@ def ledger_in(folder, neighbors="substitute", name="budget.db", rho=1000.0):
     return mh.Ledger.create(folder / name, budget=mh.ZCDP(rho=rho), neighbors=neighbors)
 
 
+ROUNDED = ("normal", "laplace", "euclidean", "maximum")
+WHOLE_LAWS = (
+    "stairs.Stairs",
+    "radial_stairs.RadialStairs",
+    "balanced.Balanced",
+    "balanced_laplace.BalancedLaplace",
+)
+
+
+def noise_is(monkeypatch, drawn, whole=None):
+    """Have every sampler give `drawn(dim)`, laws of whole numbers `whole(law, dim)`."""
+    for name in ROUNDED:
+        monkeypatch.setattr(f"muhat.noise.rounded_{name}", drawn)
+    for name in WHOLE_LAWS:
+        monkeypatch.setattr(f"muhat.noise.{name}.sample", whole or (lambda _, dim: drawn(dim)))
+
+
 def silence(monkeypatch):
     """Releases without noise: what is left is the exact answer. Only tests may see it."""
-    for name in ("normal", "laplace", "euclidean", "maximum"):
-        monkeypatch.setattr(f"muhat.noise.rounded_{name}", lambda dim: np.zeros(dim, np.int64))
-    monkeypatch.setattr("muhat.noise.stairs.Stairs.sample", lambda _, dim: np.zeros(dim, np.int64))
+    noise_is(monkeypatch, lambda dim: np.zeros(dim, np.int64))
 
 
 class Served:
@@ -163,12 +178,10 @@ def words_of(error, *, frames=True):
 
 def steady(monkeypatch):
     """Releases with one fixed noise, for tests that look for digits."""
-    for name in ("normal", "laplace", "euclidean", "maximum"):
-        monkeypatch.setattr(
-            f"muhat.noise.rounded_{name}", lambda dim: np.full(dim, 3 << 57, np.int64)
-        )
-    monkeypatch.setattr(
-        "muhat.noise.stairs.Stairs.sample", lambda law, dim: np.full(dim, 8 * law.unit, np.int64)
+    noise_is(
+        monkeypatch,
+        lambda dim: np.full(dim, 3 << 57, np.int64),
+        lambda law, dim: np.full(dim, 8 * law.unit, np.int64),
     )
 
 

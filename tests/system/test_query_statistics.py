@@ -67,13 +67,13 @@ def check_pure_noise(name, times):
     workload, neighbors = SIMULATED[name]
     plan = mh.plan_queries(workload, privacy=PURE, neighbors=neighbors)["queries"]
     found = {each.recipe.law.name: each for each in (*plan.rivals[::-1], plan)}
-    assert set(found) == ({"laplace", "stairs"} if neighbors == "add-remove" else {"laplace"})
+    assert set(found) == {"laplace", "stairs" if neighbors == "add-remove" else "balanced"}
     for each in found.values():
         check_noise(each, times)
 
 
 def check_noise(plan, times):
-    stepped = plan.recipe.law.name == "stairs"
+    stepped = plan.recipe.law.name != "laplace"
     errors = simulated(plan, times)
     noise = plan.noise
     assert deviation_of_variance(errors, noise.standard_error) < WIDE

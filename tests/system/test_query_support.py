@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import Served
+from hostile import Served, noise_is
 
 import muhat as mh
 from muhat.mechanisms.queries.residual_query import ResidualQuery
@@ -96,9 +96,7 @@ def released(monkeypatch, call, noise):
     """The JSON of a release with this noise, all of which is used."""
     with monkeypatch.context() as patch:
         served = Served(noise)
-        for name in ("normal", "laplace", "euclidean", "maximum"):
-            patch.setattr(f"muhat.noise.rounded_{name}", served)
-        patch.setattr("muhat.noise.stairs.Stairs.sample", lambda _, dim: served(dim))
+        noise_is(patch, served)
         text = call().to_json()
         assert served.is_empty
     return text

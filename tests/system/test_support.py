@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile import BALL, BOX, DOMAINS, ELLIPSOID
+from hostile import BALL, BOX, DOMAINS, ELLIPSOID, noise_is
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
@@ -40,13 +40,7 @@ def answer(plan, rows):
 
 
 def noise_of(monkeypatch, integers):
-    for name in ("normal", "laplace", "euclidean", "maximum"):
-        monkeypatch.setattr(
-            f"muhat.noise.rounded_{name}", lambda dim: np.array(integers, object).copy()
-        )
-    drawn = lambda law, dim: np.array(integers, object).copy()  # noqa: E731
-    monkeypatch.setattr("muhat.noise.stairs.Stairs.sample", drawn)
-    monkeypatch.setattr("muhat.noise.radial_stairs.RadialStairs.sample", drawn)
+    noise_is(monkeypatch, lambda dim: np.array(integers, object))
 
 
 def plans():

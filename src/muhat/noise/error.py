@@ -19,7 +19,7 @@ import numpy as np
 from muhat._arrays import Floats
 from muhat.domains.norms import p_norm
 from muhat.noise.law import Shape
-from muhat.noise.marginals import Marginal, SmoothMarginal
+from muhat.noise.marginals import Marginal
 
 LARGEST_QUADRATURE_ORDER = 128.0
 
@@ -32,24 +32,23 @@ def root_mean_square(
     """(E‖z‖_p²)^½ and how it was found: "exact", "quadrature", "bound" or "monte carlo".
 
     `scales`, of shape (d,), are the coordinates' scales; `factor`, of shape (d, k), is given if
-    the coordinates are correlated, and then the law is built on normals or Laplace variables. The
-    coordinates may be some of `rows` that have noise together.
+    the coordinates are correlated, and then fixed draws can be made of the law. The coordinates may
+    be some of `rows` that have noise together.
     """
     if not scales.any():
         return 0.0, "exact"
     dim = rows or (len(scales) if factor is None else factor.shape[1])
     if p == 2 or np.count_nonzero(scales) == 1:
         return float(np.linalg.norm(scales)) * math.sqrt(law.variance(dim)), "exact"
-    mixing = math.sqrt(law.mixing(dim))
     if factor is None:
+        mixing = math.sqrt(law.mixing(dim))
         scales = scales[scales > 0]
         if LARGEST_QUADRATURE_ORDER < p < math.inf:
             # ‖z‖_p ≤ d^{1/p}·‖z‖_∞, within 6 % at d = 1000.
             bound = _independent(law.marginal, scales, math.inf) * len(scales) ** (1 / p)
             return mixing * bound, "bound"
         return mixing * _independent(law.marginal, scales, p), "quadrature"
-    assert isinstance(law.marginal, SmoothMarginal)
-    return mixing * _simulated(law.marginal, factor, p), "monte carlo"
+    return _simulated(law, factor, p), "monte carlo"
 
 
 def _independent(marginal: Marginal, scales: Floats, p: float) -> float:
@@ -78,29 +77,34 @@ def _independent(marginal: Marginal, scales: Floats, p: float) -> float:
 def moment_bound(scales: Floats, p: float, moment: Callable[[float], float | Floats]) -> float:
     """An upper bound on (E‖z‖_p²)^½ from (E|z_i|^q)^{1/q} ≤ scales_i·moment(q).
 
-    For every q from 2 to p, ‖z‖_p ≤ ‖z‖_q and (E‖z‖_q²)^½ ≤ (E‖z‖_q^q)^{1/q}; the best of some q.
+    For every q from 2 to p, ‖z‖_p ≤ ‖z‖_q and (E‖z‖_q²)^½ ≤ (E‖z‖_q^q)^{1/q}; the best of some q,
+    of which some may be infinite, as what nobody knows.
     """
     orders = [q for q in _ORDERS if q < p] + ([p] if math.isfinite(p) else [])
-    return min(float(p_norm(scales * moment(q), q)) for q in orders)
+    known = [(q, np.ravel(scales * moment(q))) for q in orders]
+    return min(float(p_norm(sizes, q)) for q, sizes in known if np.isfinite(sizes).all())
 
 
-def _simulated(marginal: SmoothMarginal, factor: Floats, p: float) -> float:
-    """(E‖F·g‖_p²)^½ for independent g of the law, plus 4 standard errors of the simulation.
+def _simulated(law: Shape, factor: Floats, p: float) -> float:
+    """(E‖F·z‖_p²)^½ for noise z of the law, plus 4 standard errors of the simulation.
 
-    ‖F·g‖₂², whose mean is known, is the control variate.
+    ‖F·z‖₂², whose mean is known, is the control variate.
     """
     largest = float(np.abs(factor).max())
     factor = factor / largest
     rank = factor.shape[1]
     block = 1 << 10
     blocks = max(4, min(64, (1 << 24) // (block * rank)))
-    sizes, controls = np.empty(blocks * block), np.empty(blocks * block)
+    sizes, controls, weights = (np.empty(blocks * block) for _ in range(3))
     for b in range(blocks):
-        noise = marginal.fixed(block, rank, b * block) @ factor.T
-        sizes[b * block : (b + 1) * block] = p_norm(noise, p) ** 2
-        controls[b * block : (b + 1) * block] = np.linalg.norm(noise, axis=1) ** 2
-    controls -= float(np.sum(factor**2)) * marginal.variance
-    covariance = np.cov(sizes, controls)
-    adjusted = sizes - covariance[0, 1] / covariance[1, 1] * controls
-    bound = float(adjusted.mean() + 4 * adjusted.std() / math.sqrt(len(adjusted)))
-    return largest * math.sqrt(bound)
+        place = slice(b * block, (b + 1) * block)
+        drawn, weights[place] = law.foreseen(block, rank, b * block)
+        noise = drawn @ factor.T
+        sizes[place] = p_norm(noise, p) ** 2
+        controls[place] = np.linalg.norm(noise, axis=1) ** 2
+    controls -= float(np.sum(factor**2)) * law.variance(rank)
+    weights /= weights.sum()
+    away = controls - weights @ controls
+    adjusted = sizes - (weights * away) @ sizes / ((weights * away) @ away) * controls
+    mean = float(weights @ adjusted)
+    return largest * math.sqrt(mean + 4 * float(np.linalg.norm(weights * (adjusted - mean))))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -49,8 +50,23 @@ Shape = tuple[tuple[int, int], ...]
 """(step, number) pairs: so many coefficients are STEP^−step of the largest. Steps ascend."""
 
 
+class NoiseSums(Plain, ABC):
+    """The noise on answers that have several variables each; `peaks` is of shape (m,)."""
+
+    peaks: Floats
+
+    @abstractmethod
+    def reaches(self, miss: float) -> Floats:
+        """What |S| exceeds with probability `miss` at most, of shape (m,)."""
+
+    @property
+    def have_laws(self) -> bool:
+        """Whether the law of every sum is known, and not a bound on it alone."""
+        return True
+
+
 @dataclass(frozen=True, eq=False)
-class LaplaceSums(Plain):
+class LaplaceSums(NoiseSums):
     """Sums of independent Laplace variables of scale 1, one an answer.
 
     `peaks`, of shape (m,), are the largest coefficients, and `shapes[which[i]]` says how large
@@ -99,7 +115,6 @@ class LaplaceSums(Plain):
         return cls(np.array(peaks, np.float64), tuple(shapes), which)
 
     def reaches(self, miss: float) -> Floats:
-        """What |S| exceeds with probability `miss` at most, of shape (m,)."""
         units = np.array([unit_reach(shape, miss) for shape in self.shapes])
         return np.asarray(self.peaks * units[self.which])
 

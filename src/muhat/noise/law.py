@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from muhat._arrays import Floats
 from muhat.noise.density import FRACTION_BITS
 from muhat.noise.kinds import NoiseKind, Strength
-from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.marginals import Marginal
+from muhat.noise.laplace_sums import LaplaceSums, NoiseSums
+from muhat.noise.marginals import ForeseenMarginal, Marginal
 from muhat.privacy import Privacy
 
 Integers = NDArray[Any]
@@ -58,6 +58,15 @@ class Shape(ABC):
     @abstractmethod
     def mixing(self, dim: int) -> float:
         """E[r²] where z = r·u with u independent coordinates of the marginal law."""
+
+    def foreseen(self, count: int, dim: int, start: int) -> tuple[Floats, Floats]:
+        """Fixed draws for predictions, never for noise, of shape (count, d), and their weights.
+
+        Up to the common factor, of which the mean square is taken. From draw `start` on.
+        """
+        assert isinstance(self.marginal, ForeseenMarginal)
+        draws = math.sqrt(self.mixing(dim)) * self.marginal.fixed(count, dim, start)
+        return draws, np.ones(count)
 
     @abstractmethod
     def variance(self, dim: int) -> float:
@@ -115,6 +124,9 @@ class Law(Shape):
     adds_up: ClassVar[bool] = False
     """Whether two draws hide moves of a and of b whenever one draw hides a + b."""
 
+    balanced: ClassVar[bool] = False
+    """Whether it adds up to nothing, so that it hides no change of a total."""
+
     kind: ClassVar[NoiseKind | None] = None
     """In what its privacy is counted beside other steps; None if it keeps whole promises alone."""
 
@@ -145,8 +157,28 @@ class ScaleFamily(Law):
         return Strength(self.kind, (moved / self.unit) ** 2).keeps(promise)
 
 
-class IndependentLaw(Law):
-    """A law of independent coordinates, so that answers may be combinations of them."""
+class CombinedLaw(Law):
+    """A law of coordinates of one scale, so that answers may be combinations of them."""
+
+    sums_class: ClassVar[type[NoiseSums]] = LaplaceSums
+
+    @abstractmethod
+    def combined_moment(self, order: float, terms: Floats) -> Floats:
+        """At least (E|⟨a, z⟩|^order)^{1/order} for unit vectors of so many like terms or more."""
+
+    @abstractmethod
+    def combined_half_widths(
+        self, scales: Floats, sums: NoiseSums | None, confidence: float, *, joint: bool
+    ) -> Floats:
+        """t with |⟨a, z⟩| ≤ t for each of some vectors a of these lengths, or for all together."""
+
+    def sums(self, rows: Iterable[Floats]) -> NoiseSums | None:
+        """The law of combinations, from the rows of matrices, where more than that is known."""
+        return None
+
+
+class IndependentLaw(CombinedLaw):
+    """A law of independent coordinates."""
 
     independent = True
 
@@ -167,18 +199,9 @@ class IndependentLaw(Law):
     def combined_quantile(self, confidence: float, count: int, *, joint: bool) -> float:
         """t with |⟨a, z⟩| ≤ t for a unit vector a, or for `count` of them together."""
 
-    @abstractmethod
-    def combined_moment(self, order: float, terms: Floats) -> Floats:
-        """At least (E|⟨a, z⟩|^order)^{1/order} for unit vectors of so many like terms or more."""
-
-    def sums(self, rows: Iterable[Floats]) -> LaplaceSums | None:
-        """The law of combinations, from the rows of matrices, where more than that is known."""
-        return None
-
     def combined_half_widths(
-        self, scales: Floats, sums: LaplaceSums | None, confidence: float, *, joint: bool
+        self, scales: Floats, sums: NoiseSums | None, confidence: float, *, joint: bool
     ) -> Floats:
-        """t with |⟨a, z⟩| ≤ t for each of some vectors a of these lengths, or for all together."""
         count = len(scales)
         reaches = scales * self.combined_quantile(confidence, count, joint=joint)
         if sums is None:

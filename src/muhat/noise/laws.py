@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from muhat._plain import by_name
+from muhat.noise.balanced import Balanced
+from muhat.noise.balanced_laplace import BalancedLaplace
 from muhat.noise.euclidean_norm import EuclideanNorm
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.laplace import Laplace
@@ -27,6 +29,8 @@ SHAPES: dict[str, Shape | type[Shape]] = {
     **LAWS,
     DiamondNorm.name: DiamondNorm(),
     Stairs.name: Stairs,
+    Balanced.name: Balanced,
+    BalancedLaplace.name: BalancedLaplace,
     PairStairs.name: PairStairs,
     PairSum.name: PairSum,
     NormAtDelta.name: NormAtDelta,

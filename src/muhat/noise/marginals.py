@@ -41,16 +41,24 @@ class Marginal(ABC):
         """`shortfall` for a finite p."""
 
 
-class SmoothMarginal(Marginal):
-    """A law with a density, of which fixed draws can be made."""
+class ForeseenMarginal(Marginal):
+    """A law of which fixed draws can be made."""
+
+    def fixed(self, rows: int, columns: int, start: int = 0) -> Floats:
+        """Draws for predictions, never for noise: the same on every run, from row `start` on."""
+        return self.of_uniforms(fixed_uniforms(rows, columns, start))
+
+    @abstractmethod
+    def of_uniforms(self, uniform: Floats) -> Floats:
+        """What numbers within (0, 1) become, elementwise; uniform ones have the law."""
+
+
+class SmoothMarginal(ForeseenMarginal):
+    """A law with a density."""
 
     @abstractmethod
     def density(self, x: Floats) -> Floats:
         """The density of |X| at x ≥ 0."""
-
-    @abstractmethod
-    def fixed(self, rows: int, columns: int, start: int = 0) -> Floats:
-        """Draws for predictions, never for noise: the same on every run, from row `start` on."""
 
     def _shortfall(self, p: float, reach: tuple[float, float], step: float) -> Curve:
         """By quadrature: Σ_k mass_k·κ(x_k − y_j), κ(t) = 1 − exp(−e^{pt}), is one correlation."""
@@ -80,10 +88,10 @@ class NormalMarginal(SmoothMarginal):
 
         return np.asarray(erfc(x / math.sqrt(2)), np.float64)
 
-    def fixed(self, rows: int, columns: int, start: int = 0) -> Floats:
+    def of_uniforms(self, uniform: Floats) -> Floats:
         from scipy.special import ndtri
 
-        return np.asarray(ndtri(_fixed_uniforms(rows, columns, start)), np.float64)
+        return np.asarray(ndtri(uniform), np.float64)
 
 
 class LaplaceMarginal(SmoothMarginal):
@@ -97,8 +105,7 @@ class LaplaceMarginal(SmoothMarginal):
     def tail(self, x: Floats) -> Floats:
         return np.exp(-x)
 
-    def fixed(self, rows: int, columns: int, start: int = 0) -> Floats:
-        uniform = _fixed_uniforms(rows, columns, start)
+    def of_uniforms(self, uniform: Floats) -> Floats:
         return np.asarray(np.sign(uniform - 0.5) * -np.log(2 * np.minimum(uniform, 1 - uniform)))
 
 
@@ -127,7 +134,7 @@ class UniformMarginal(Marginal):
 NORMAL, LAPLACE, UNIFORM = NormalMarginal(), LaplaceMarginal(), UniformMarginal()
 
 
-def _fixed_uniforms(rows: int, columns: int, start: int) -> Floats:
+def fixed_uniforms(rows: int, columns: int, start: int) -> Floats:
     """SplitMix64 of a counter, of shape (rows, columns), from row `start` on; within (0, 1)."""
     index = np.arange(start * columns, (start + rows) * columns, dtype=np.uint64)
     with np.errstate(over="ignore"):

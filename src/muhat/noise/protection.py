@@ -55,8 +55,13 @@ class Protection(Plain):
         one = self.part(kind, Fraction(1, self.contributions))
         return replace(one, contributions=1)
 
-    def check(self, law: Law, moved: Fraction, rows: int) -> None:
-        """The proof of a mechanism: its noise hides what moves its integers so far at most."""
+    def check(self, law: Law, moved: Fraction, rows: int, *, keeps_total: bool = False) -> None:
+        """The proof of a mechanism: its noise hides what moves its integers so far at most.
+
+        `keeps_total`: they add up to the same for all neighbours.
+        """
+        if law.balanced and not keeps_total:
+            raise AssertionError("noise that adds up to nothing hides no change of a total")
         if law.most_rows is not None and rows > law.most_rows:
             raise AssertionError("what the law keeps is proved for fewer numbers")
         if not law.keeps(self.promise, moved):

@@ -11,7 +11,7 @@ from muhat._arrays import Floats
 from muhat._plain import Plain
 from muhat.errors import InvalidInput
 from muhat.noise.error import root_mean_square
-from muhat.noise.law import IndependentLaw, Shape
+from muhat.noise.law import CombinedLaw, Shape
 
 LARGEST_COVARIANCE = 20_000
 
@@ -58,7 +58,7 @@ class Spread(Plain):
     def half_widths(self, confidence: float, *, joint: bool) -> Floats:
         """Half the length of a symmetric interval a coordinate, of shape (d,)."""
         law, factor = self.law, self.factor
-        if factor is None or law.elliptic or not isinstance(law, IndependentLaw):
+        if factor is None or law.elliptic or not isinstance(law, CombinedLaw):
             return self.scales * law.quantile(confidence, self.rows, joint=joint)
         return law.combined_half_widths(self.scales, law.sums([factor]), confidence, joint=joint)
 

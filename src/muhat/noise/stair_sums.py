@@ -57,7 +57,7 @@ class StairSums(LaplaceSums):
         return np.asarray(self.peaks / self.unit * units[self.which])
 
     @property
-    def are_alike(self) -> bool:
+    def have_laws(self) -> bool:
         """Whether every sum has like coefficients."""
         return all(len(shape) == 1 for shape in self.shapes)
 
@@ -66,21 +66,27 @@ class StairSums(LaplaceSums):
 def _unit_reach(shape: Shape, miss: float, ratio: float) -> float:
     """t with P(|S| > t) ≤ miss for a largest coefficient of 1."""
     if len(shape) > 1:
-        return _chernoff(shape, miss, ratio)
+        return chernoff(shape, miss, ratio)
     number, lost = shape[0][1], miss * CUT
-    half = math.ceil(_chernoff(shape, lost, ratio)) + 1
+    half = math.ceil(chernoff(shape, lost, ratio)) + 1
     if half > LONGEST:
-        return _chernoff(shape, miss, ratio)
-    turns = 2 * math.pi * np.arange(half + 1) / (2 * half + 1)
-    waves = (1 - ratio) ** 2 / (1 - 2 * ratio * np.cos(turns) + ratio**2)
-    within = np.fft.irfft(waves**number, 2 * half + 1)[: half + 1]
+        return chernoff(shape, miss, ratio)
+    within = law_of_sum(number, half, ratio)
     held = within[0] + 2 * np.concatenate([[0.0], np.cumsum(within[1:])])
     # What is farther than the period is counted with what is near, and is lost at most; floats too.
     enough = 1 - held + lost + _ROUNDING <= miss
-    return float(np.argmax(enough)) if enough.any() else _chernoff(shape, miss, ratio)
+    return float(np.argmax(enough)) if enough.any() else chernoff(shape, miss, ratio)
 
 
-def _chernoff(shape: Shape, miss: float, ratio: float) -> float:
+def law_of_sum(number: int, half: int, ratio: float) -> Floats:
+    """P(S = j) for j from 0 to `half`, and what lies whole periods of 2·half + 1 away."""
+    turns = 2 * math.pi * np.arange(half + 1) / (2 * half + 1)
+    waves = (1 - ratio) ** 2 / (1 - 2 * ratio * np.cos(turns) + ratio**2)
+    return np.fft.irfft(waves**number, 2 * half + 1)[: half + 1]
+
+
+def chernoff(shape: Shape, miss: float, ratio: float) -> float:
+    """t with P(|S| > t) ≤ miss for a largest coefficient of 1."""
     rates = _RATES * -math.log(ratio)
     exponent = np.full(len(rates), math.log(2 / miss))
     for step, number in shape:

@@ -15,7 +15,7 @@ Everything is rational: b, the weights, the test of a promise. Proof: docs/proof
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -35,7 +35,7 @@ from muhat.noise.integers import Integers
 from muhat.noise.kinds import NoiseKind, Strength
 from muhat.noise.laplace import Laplace
 from muhat.noise.law import IndependentLaw
-from muhat.noise.marginals import Curve, Marginal
+from muhat.noise.marginals import Curve, ForeseenMarginal, fixed_uniforms
 from muhat.noise.picks import Ends, Picks, uniform_each
 from muhat.noise.stair_sums import StairSums, log_moment
 from muhat.privacy import Privacy, as_typed
@@ -84,6 +84,7 @@ class Stairs(
     name = "stairs"
     kind = NoiseKind.PURE
     sensitivity_norm = 1.0
+    sums_class = StairSums
 
     def __post_init__(self) -> None:
         widest = 2 * LARGEST_STEP if self.end is None else self.step
@@ -239,6 +240,19 @@ class Stairs(
         whole = (2 * t - 1) * (1 - b) + 2 * step * b
         return 2 * (_squares(t) * (1 - b) + outer) / whole
 
+    def moments(self, orders: Sequence[int]) -> Floats:
+        """E z^q for even q, in units, of shape (orders,)."""
+        if self.end is None:
+            stairs = math.ceil((50 + 2 * max(orders)) / -math.log(self.ratio)) + 1
+            ends = np.append(0.0, self.inner + self.step * np.arange(stairs, dtype=np.float64))
+        else:
+            ends = np.array([0.0, *(float(stop) for _, stop, _ in self.stairs)])
+        starts, stops = ends[:-1], ends[1:]
+        # 0 is there once, every other size on both sides.
+        each = -np.diff(self.beyond(ends)) / (stops - starts - (starts == 0) / 2)
+        unit = float(self.unit)
+        return np.array([each @ _sums_of_powers(starts, stops, q, unit) for q in orders])
+
     def beyond(self, sizes: Floats) -> Floats:
         """P(|z| ≥ size) for whole numbers."""
         sizes = np.asarray(sizes, np.float64)
@@ -265,12 +279,28 @@ class Stairs(
         """P(|z| > reach), elementwise; floats just below a whole number are that number."""
         return self.beyond(np.floor(reaches * self.unit * (1 + 2.0**-50)) + 1)
 
+    def foreseen(self, count: int, dim: int, start: int) -> tuple[Floats, Floats]:
+        """As of every law; numbers that are hardly ever other than 0 are so in one of d + 1.
+
+        Draws would not tell of them else; what is drawn too often weighs the less.
+        """
+        moves, often = float(self.beyond(np.array(1.0))), 1 / (dim + 1)
+        if moves >= often:
+            return super().foreseen(count, dim, start)
+        uniform = fixed_uniforms(count, dim, start)
+        away, signs = np.abs(2 * uniform - 1), np.sign(uniform - 0.5)
+        moved = away < often
+        sizes = np.where(moved, self.marginal.reached(away * (moves / often)), 0.0)
+        # A row weighs 1 if nothing moves.
+        weight = moves / often * (1 - often) / (1 - moves)
+        return signs * sizes, weight ** moved.sum(axis=1)
+
     def quantile(self, confidence: float, dim: int, *, joint: bool = False) -> float:
         """The least whole number whose tail is small enough, in units."""
         return _least_size(self, 1 - confidence, dim, joint) / self.unit
 
     @property
-    def marginal(self) -> Marginal:
+    def marginal(self) -> StairsMarginal:
         """One number, in units."""
         return StairsMarginal(self)
 
@@ -297,10 +327,31 @@ class Stairs(
 
 
 @dataclass(frozen=True)
-class StairsMarginal(Marginal):
+class StairsMarginal(ForeseenMarginal):
     """One number of stairs."""
 
     law: Stairs
+
+    def of_uniforms(self, uniform: Floats) -> Floats:
+        return np.asarray(np.sign(uniform - 0.5) * self.reached(np.abs(2 * uniform - 1)))
+
+    def reached(self, chances: Floats) -> Floats:
+        """The largest size that is reached so often, on either side, in units."""
+        beyond, sizes = self._knots
+        return np.asarray(np.floor(np.interp(chances, beyond, sizes)) / self.law.unit)
+
+    @cached_property
+    def _knots(self) -> tuple[Floats, Floats]:
+        """P(|z| ≥ size), ascending, where stairs end, and the sizes; straight between them."""
+        law = self.law
+        if law.end is None:
+            # Beyond e^−40 there are no fixed draws.
+            stairs = math.ceil(-40 / math.log(law.ratio)) + 1
+            sizes = np.append([0.0, 1.0], law.inner + law.step * np.arange(stairs, dtype=float))
+        else:
+            sizes = np.array([0.0, 1.0, *(float(stop) for _, stop, _ in law.stairs)])
+        sizes = np.unique(sizes)[::-1]
+        return law.beyond(sizes), sizes
 
     def tail(self, x: Floats) -> Floats:
         return self.law.tails(x)
@@ -379,6 +430,18 @@ def _falling_ends(scale: Fraction, ratio: Fraction, count: int) -> Ends:
         return found
 
     return ends
+
+
+def _sums_of_powers(starts: Floats, stops: Floats, order: int, unit: float) -> Floats:
+    """Σ (k/unit)^q over whole k from each start until before each stop; Euler and Maclaurin's."""
+    if (stops - starts).max() <= _FINE:
+        places = starts[:, None] + np.arange(_FINE)
+        return np.asarray(np.sum((places / unit) ** order * (places < stops[:, None]), axis=1))
+    low, high = starts / unit, stops / unit
+    whole = unit * (high ** (order + 1) - low ** (order + 1)) / (order + 1)
+    ends = (low**order - high**order) / 2
+    slopes = order / 12 / unit * (high ** (order - 1) - low ** (order - 1))
+    return np.asarray(whole + ends + slopes)
 
 
 @lru_cache(maxsize=16)

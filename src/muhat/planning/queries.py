@@ -13,7 +13,12 @@ from numpy.typing import ArrayLike
 from muhat._words import SUBSTITUTE, Parameter
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
-from muhat.mechanisms.queries.linear_recipe import LinearRecipe, methods, needs_normal_noise
+from muhat.mechanisms.queries.linear_recipe import (
+    LinearRecipe,
+    is_on_cells,
+    methods,
+    needs_normal_noise,
+)
 from muhat.noise.kinds import NoiseKind
 from muhat.noise.law import IndependentFamily
 from muhat.noise.laws import independent_law
@@ -112,7 +117,7 @@ def floor_of_queries(asked: LinearQueries, terms: Terms) -> float:
 
 
 def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRecipe]:
-    """Every law on every strategy; stairs on cells too, if they or (p = 2) sums are the answers."""
+    """Every law on every strategy; whole numbers on cells, if they or sums of them are asked."""
     candidates = _candidates(asked, terms, absent)
     protection = terms.protection
     found = [
@@ -120,14 +125,17 @@ def _recipes(asked: LinearQueries, terms: Terms, absent: bool) -> list[LinearRec
         for law, factorization in candidates
         for method in methods(factorization, law)
     ]
+    pure = [factorization for law, factorization in candidates if law.kind is NoiseKind.PURE]
     cells = [
-        LinearRecipe.on_cells(factorization, protection)
-        for law, factorization in candidates
-        if law.kind is NoiseKind.PURE
-        and isinstance(factorization.strategy, Identity)
-        and (factorization.is_diagonal or asked.p == 2)
-        and terms.neighbors is Neighbors.ADD_REMOVE
+        LinearRecipe.on_cells(factorization, protection, absent=absent)
+        for factorization in pure
+        if is_on_cells(factorization)
     ]
+    replaced = terms.neighbors is Neighbors.SUBSTITUTE and not absent
+    if pure and replaced and _are_cells(asked.workload):
+        # Where balanced noise is not for them, counts may each have noise of their own.
+        free = _factorized(asked.workload, asked.p, Neighbors.ADD_REMOVE, asked.tol)
+        cells.append(LinearRecipe.on_cells(_on_every_cell(free), protection, absent=True))
     return [*found, *(one for one in cells if one is not None and one.has_exact_intervals)]
 
 
@@ -175,6 +183,13 @@ def _with_sums(best: Factorization) -> Factorization | None:
     return with_sums(best)
 
 
+def _are_cells(workload: Workload) -> bool:
+    """Whether the answers are the cells themselves, as a single table of all attributes is."""
+    axes = tuple(range(len(workload.cells)))
+    table = isinstance(workload, Marginals) and workload.sets == (axes,)
+    return table or isinstance(workload, Identity)
+
+
 def _on_every_cell(best: Factorization) -> Factorization:
     """The workload answered from noisy counts of the cells, at unit sensitivity.
 
@@ -182,10 +197,7 @@ def _on_every_cell(best: Factorization) -> Factorization:
     """
     workload, p = best.workload, best.p
     cells: Workload = Identity(workload.cells)
-    # A single table of all attributes is the cells themselves.
-    axes = tuple(range(len(workload.cells)))
-    table = isinstance(workload, Marginals) and workload.sets == (axes,)
-    decoder: LinearMap = cells if table else workload
+    decoder: LinearMap = cells if _are_cells(workload) else workload
     reach, average = 1.0, None
     if best.neighbors is Neighbors.SUBSTITUTE:
         reach = math.sqrt(2) * (1 + 1e-15)

@@ -116,9 +116,8 @@ class Task(UnderTerms):
             return [_check.one_of(Parameter("mechanism", words, f"--{words}"), mechanism, family)]
         # One record moves two shares of a simplex at most, however many there are.
         kinds = kinds_of_noise(self.privacy, self.asked.domain.most_nonzero)
-        return [
-            each.name for kind in kinds for each in competing(kind, self.asked.domain, self.privacy)
-        ]
+        every = [competing(kind, self.asked.domain, self.protection) for kind in kinds]
+        return [each.name for found in every for each in found]
 
     def recipes(self, body: Body, names: Iterable[str]) -> list[Recipe]:
         """A recipe for each of the named mechanisms."""

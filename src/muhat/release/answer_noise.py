@@ -14,11 +14,10 @@ from muhat._plain import from_plain, to_plain
 from muhat.domains.norms import p_norm
 from muhat.errors import InvalidInput
 from muhat.noise.error import moment_bound, root_mean_square
-from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.law import IndependentLaw
+from muhat.noise.laplace_sums import NoiseSums
+from muhat.noise.law import CombinedLaw
 from muhat.noise.normal import absolute_moment
 from muhat.noise.spread import check_covariance_size
-from muhat.noise.stair_sums import StairSums
 from muhat.workloads.linear_map import LinearMap
 
 LARGEST_SIMULATION = 1 << 22
@@ -27,19 +26,19 @@ LARGEST_SIMULATION = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class AnswerNoise:
-    """The noise unit·L·z on m answers, z independent coordinates of a unit law.
+    """The noise unit·L·z on m answers, z coordinates of a unit law.
 
     `scales`, of shape (m,), are the lengths of its rows; `decoder` is L, None if it was not kept;
-    `independent` says that every answer has a noise variable of its own. `sums`, for Laplace noise
-    and stairs, has the coefficients of every answer, for short intervals.
+    `independent` says that every answer has a noise variable of its own. `sums`, unless
+    noise is normal, has the coefficients of every answer, for short intervals.
     """
 
-    law: IndependentLaw
+    law: CombinedLaw
     scales: Floats
     independent: bool
     decoder: LinearMap | Floats | None = None
     unit: float = 1.0
-    sums: LaplaceSums | None = None
+    sums: NoiseSums | None = None
 
     def __post_init__(self) -> None:
         if self.scales.ndim != 1 or not (self.scales >= 0).all() or np.isinf(self.scales).any():
@@ -118,11 +117,10 @@ class AnswerNoise:
     def from_dict(cls, fields: dict[str, Any]) -> AnswerNoise:
         """The noise that `to_dict` described, without its decoder."""
         scales, sums = np.array(fields["scales"], np.float64), fields.get("sums")
+        law = from_plain(CombinedLaw, fields["law"])
         return cls(
-            from_plain(IndependentLaw, fields["law"]),
+            law,
             scales,
             bool(fields["independent"]),
-            sums=None
-            if sums is None
-            else (StairSums if "ratio" in sums else LaplaceSums).from_dict(sums),
+            sums=None if sums is None else law.sums_class.from_dict(sums),
         )

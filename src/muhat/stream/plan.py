@@ -185,8 +185,7 @@ def _pure(asked: AskedSums) -> list[RunningSums]:
         asked.size, exponents, reaches, shares, strength, several, apart, events
     )
     found = [asked.answered(grids, laplace)]
-    # Of sums of stairs only the variance is known.
-    if asked.p == 2 and len(grids) == 1:
+    if len(grids) == 1:
         law = stairs_for(asked.terms.privacy, several, reaches[0])
         if law is not None:
             stairs = StairsRunningNoise(

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat import _check, bounds, privacy
 from muhat._arrays import Floats
@@ -18,15 +17,10 @@ from muhat.domains.norms import p_norm
 from muhat.ellipsoids import smallest_ellipsoid
 from muhat.errors import InvalidInput
 from muhat.mechanisms.queries.event_weights import Weights
-from muhat.mechanisms.queries.running_laplace import (
-    LAW,
-)
 from muhat.mechanisms.queries.running_optimum import (
     several_floor,
 )
 from muhat.noise.error import moment_bound
-from muhat.noise.kinds import NoiseKind
-from muhat.noise.normal import absolute_moment
 from muhat.planning.mechanism import Columns, Mechanism, Rows
 from muhat.planning.picture import INK, NOISE, blank_figure
 from muhat.planning.terms import Terms
@@ -257,9 +251,9 @@ def _certificate(sums: RunningSums) -> Certificate:
     of one event. A time has one event, so there are no copies of it.
     """
     p = sums.p
-    spread = sums.deviations.ravel()
-    moment = MOMENTS[sums.noise.kind]
-    power = None if math.isinf(p) else moment(p) * float(p_norm(spread, p))
+    spread, moment = sums.deviations, sums.noise.moment
+    known = math.isfinite(p) and np.isfinite(moment(p)).all()
+    power = float(p_norm((spread * moment(p)).ravel(), p)) if known else None
     error, method = _root_mean_square(spread, p, moment)
     order = "ℓ∞" if math.isinf(p) else f"ℓ{p:g}".translate(SUBSCRIPTS)
     floor = sums.noise.floor(p) * _body_floor(sums)
@@ -296,16 +290,8 @@ def _together(sums: RunningSums) -> bounds.LowerBound:
     )[-1]
 
 
-def _laplace_moment(order: float) -> float:
-    """At most (E|x|^order)^{1/order} of a sum x of Laplace variables of variance 1."""
-    return float(LAW.combined_moment(order, np.array(1.0))) / math.sqrt(2)
-
-
-MOMENTS = {NoiseKind.NORMAL: absolute_moment, NoiseKind.PURE: _laplace_moment}
-
-
 def _root_mean_square(
-    spread: NDArray[np.float64], p: float, moment: Callable[[float], float]
+    spread: Floats, p: float, moment: Callable[[float], float | Floats]
 ) -> tuple[float, str]:
     """(E‖z‖_p²)^½ of correlated noise: exact at p = 2, else an upper bound."""
     if p == 2:

@@ -19,7 +19,7 @@ class RunningTotals:
     """The dual of `size`·(prefix sums of n cells): as `moment_spectra.Explicitly` with W.
 
     >>> found = RunningTotals(2).evaluate(np.array([0.5, 0.5]), np.ones(1))
-    >>> f"{found.c.sum():.6f}"  # ‖W‖_*/√2 = √5/√2
+    >>> f"{found.floor:.6f}"  # ‖W‖_*/√2 = √5/√2
     '1.581139'
     """
 
@@ -40,7 +40,7 @@ class RunningTotals:
             variances = np.sum(np.cumsum(lengths[:, None] * L, axis=0) ** 2)
             return R / lengths, np.array([variances])
 
-        return Spectrum(c, g, np.array([c.sum()]), lambda: R, even)
+        return Spectrum(float(c.sum()), g, np.array([c.sum()]), lambda: R, even)
 
     def floor(self, w: Floats) -> float:
         """At most ‖W diag(w)^½‖_*, proved; Q and diag(1/c)QᵀW diag(w)^½ are a guess that serves."""

@@ -88,7 +88,8 @@ def test_intervals_of_shares_are_those_of_sums_of_laplace_noise(weights):
 
     At 50 % an interval of one Laplace variable of the same variance would be too short.
     """
-    plan = mh.plan_mean(domain=mh.Simplex(6), n=1000, privacy=PURE, weights=weights)
+    domain = mh.Simplex(6)
+    plan = mh.plan_mean(domain=domain, n=1000, privacy=PURE, weights=weights, mechanism="laplace")
     spread, trials = plan.recipe.sum_spread, 20_000
     drawn = np.random.default_rng(3).laplace(size=(trials, 6)) @ spread.factor.T
     for confidence in (0.5, 0.95, 0.999):
@@ -107,10 +108,14 @@ def test_intervals_of_shares_are_those_of_sums_of_laplace_noise(weights):
 
 @pytest.mark.parametrize("size", [6, 20, 100])
 def test_categories_have_the_noise_of_their_counts(size):
+    """Of tables of counts with a public total; no worse than Laplace noise for each of them."""
     plan = mh.plan_mean(domain=mh.Points(np.eye(size)[::-1]), n=1000, privacy=PURE)
-    assert plan.mechanism == "laplace"
-    assert plan.expected_error == pytest.approx(math.sqrt(8 * size) / 1000, rel=1e-9)
-    assert dict(plan.alternatives)["ellipsoid-norm"] == pytest.approx(
+    counts = mh.plan_queries(mh.workloads.identity(size), privacy=PURE, neighbors="substitute")
+    assert plan.mechanism == "balanced"
+    assert plan.expected_error == pytest.approx(counts.expected_error / 1000, rel=1e-9)
+    alternatives = dict(plan.alternatives)
+    assert alternatives["laplace"] == pytest.approx(math.sqrt(8 * size) / 1000, rel=1e-9)
+    assert alternatives["ellipsoid-norm"] == pytest.approx(
         math.sqrt(2 * size * (size - 1)) / 1000, rel=1e-6
     )
     told = np.eye(size)[np.arange(4000) % 3]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from muhat._arrays import Floats
 from muhat._plain import Plain
-from muhat.noise.laplace_sums import LaplaceSums
+from muhat.noise.laplace_sums import NoiseSums
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.linear_map import LinearMap
@@ -37,6 +37,11 @@ class LinearQuery(Plain, ABC):
         def scales(self) -> Floats:
             """The scale of the noise on every answer, of shape (m,)."""
 
+    @property
+    def keeps_total(self) -> bool:
+        """Whether the integers add up to the number of records that have a cell."""
+        return False
+
     @abstractmethod
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on how far neighbours' integers lie apart, in units of 2^-54."""
@@ -59,10 +64,10 @@ class LinearQuery(Plain, ABC):
         deviations = factorization.standard_deviations
         return float(self.scales.max() / deviations.max()) if deviations.any() else 1.0
 
-    def laplace_sums(self) -> LaplaceSums | None:
+    def laplace_sums(self) -> NoiseSums | None:
         """Laplace noise on every answer as a sum of variables, where no matrix says it."""
         return None
 
-    def total_noise(self) -> tuple[float, LaplaceSums | None]:
+    def total_noise(self) -> tuple[float, NoiseSums | None]:
         """The scale of the noise on the number of records, and its sum, where no matrix says it."""
         raise AssertionError("the decoder says what noise there is on the number of records")

@@ -25,15 +25,15 @@ from muhat.mechanisms.queries.strategy_factor import IdentityFactor
 from muhat.mechanisms.queries.strategy_query import Margins, StrategyQuery, fit_strategy
 from muhat.mechanisms.queries.streaming import PrefixQuery
 from muhat.mechanisms.queries.table_marginals import TableMarginals
-from muhat.noise.laplace_sums import LaplaceSums
-from muhat.noise.law import IndependentFamily, IndependentLaw, Law, ScaleFamily
+from muhat.noise.balanced import least_balanced
+from muhat.noise.laplace_sums import NoiseSums
+from muhat.noise.law import CombinedLaw, IndependentFamily, Law, ScaleFamily
 from muhat.noise.least_stairs import least_stairs
 from muhat.noise.protection import Protection
-from muhat.noise.stair_sums import StairSums
-from muhat.noise.stairs import Stairs
 from muhat.privacy import Neighbors
 from muhat.workloads.base import Scaled
 from muhat.workloads.factorization import Factorization
+from muhat.workloads.identity import Identity
 from muhat.workloads.linear_map import LinearMap
 from muhat.workloads.prefix import Prefix
 from muhat.workloads.products import Multiple
@@ -61,7 +61,7 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
 
     name: str
     factorization: Factorization
-    law: IndependentLaw
+    law: CombinedLaw
     query: LinearQuery
     protection: Protection
     absent: bool = False
@@ -70,7 +70,9 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
         if self.absent and self.factorization.neighbors is Neighbors.SUBSTITUTE:
             raise AssertionError("how many records have a cell is no public number")
         moved = _moved(self.query, self.law.sensitivity_norm, self.protection, self.absent)
-        self.protection.check(self.law, moved, self.query.rows)
+        replaced = self.protection.neighbors is Neighbors.SUBSTITUTE and not self.absent
+        keeps_total = replaced and self.query.keeps_total
+        self.protection.check(self.law, moved, self.query.rows, keeps_total=keeps_total)
 
     @classmethod
     def of(
@@ -112,19 +114,29 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
     def on_cells(
         cls, factorization: Factorization, protection: Protection, *, absent: bool = False
     ) -> LinearRecipe | None:
-        """Stairs on the counts of all cells as they are, the least noise for a histogram.
+        """Noise on the counts of all cells as they are, the least for a histogram.
 
-        For answers from cells, and a factorisation for records that come and go: one of a person
-        moves one cell; where it is replaced, and may be `absent`, two. None where stairs are not
-        worth it.
+        For answers from cells. A record that comes or goes moves one cell, and stairs hide it. One
+        that is replaced moves two: their total stays what it is, and noise that adds up to nothing
+        hides that best, unless a record may be `absent`. None where Laplace noise is as good.
         """
-        size, scales = factorization.strategy.shape[1], factorization.standard_deviations
-        query = StrategyQuery(factorization.workload, (IdentityFactor(size),), 1, 0, scales)
-        moved = _moved(query, Stairs.sensitivity_norm, protection, absent)
-        law = least_stairs(protection.promise, math.ceil(moved), rows=size)
+        strategy = factorization.strategy
+        factor, size = _cells_factor(strategy) or 1.0, strategy.shape[1]
+        query = StrategyQuery(
+            factorization.workload,
+            (IdentityFactor(size),),
+            1,
+            0,
+            factorization.standard_deviations * factor,
+            factorization.offset,
+        )
+        moved = math.ceil(_moved(query, 1.0, protection, absent))
+        replaced = factorization.neighbors is Neighbors.SUBSTITUTE
+        least = least_balanced if replaced else least_stairs
+        law: CombinedLaw | None = least(protection.promise, moved, size)
         if law is None:
             return None
-        query = replace(query, scales=scales * law.unit)
+        query = replace(query, scales=query.scales * law.unit)
         name = f"{law.name} noise, {factorization.method}"
         return cls(name, factorization, law, query, protection, absent)
 
@@ -144,12 +156,12 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
 
         Otherwise intervals of stairs would be long, and what their noise gains lost again.
         """
-        alike = isinstance(self.sums, StairSums) and self.sums.are_alike
-        return self.factorization.is_diagonal or alike
+        known = self.sums is not None and self.sums.have_laws
+        return self.factorization.is_diagonal or known
 
     @cached_property
-    def sums(self) -> LaplaceSums | None:
-        """The noise on every answer as a sum of Laplace variables, or of stairs.
+    def sums(self) -> NoiseSums | None:
+        """The noise on every answer as a sum of Laplace variables, or of whole numbers.
 
         None for normal noise, where every answer has a variable of its own, and where the
         coefficients are too many to look at.
@@ -163,7 +175,7 @@ class LinearRecipe(Plain, keys=("law", "query", "protection", "absent")):
             return None
         return self.law.sums(block * self.unit for block in _rows(decoder))
 
-    def total_noise(self, weights: Floats) -> tuple[float, LaplaceSums | None]:
+    def total_noise(self, weights: Floats) -> tuple[float, NoiseSums | None]:
         """The scale of the noise on weightsᵀ·answers, the number of records, and its sum."""
         decoder = self.decoder
         if decoder is None:
@@ -205,6 +217,18 @@ def methods(factorization: Factorization, law: Law) -> tuple[str | None, ...]:
     several = isinstance(factorization, MarginalFactorization) and law.sensitivity_norm == 1
     ways = (ResidualQuery.method, TableMarginals.method)
     return ways if several and factorization.p > 2 else (None,)
+
+
+def is_on_cells(factorization: Factorization) -> bool:
+    """Whether the strategy is to count the cells as they are."""
+    return _cells_factor(factorization.strategy) is not None
+
+
+def _cells_factor(strategy: LinearMap | Floats) -> float | None:
+    """f, if a strategy is f times the cells."""
+    if isinstance(strategy, Scaled) and isinstance(strategy.inner, Identity):
+        return strategy.factor
+    return 1.0 if isinstance(strategy, Identity) else None
 
 
 def needs_normal_noise(factorization: Factorization) -> bool:

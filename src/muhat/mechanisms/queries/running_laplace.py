@@ -158,6 +158,10 @@ class LaplaceRunningNoise(
         drawn = [running_noise(self.strategy(j), LAW.sample, events) for j in range(self.dim)]
         return np.stack(drawn, axis=1)
 
+    def moment(self, order: float) -> float:
+        """At most (E|x|^q)^{1/q} of the noise x of every answer, in its deviations."""
+        return float(LAW.combined_moment(order, np.array(1.0))) / math.sqrt(2)
+
     @cached_property
     def standard_deviations(self) -> Floats:
         """Of the noise on every sum, of shape (n, d)."""

@@ -10,10 +10,11 @@ docs/proofs/streams.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -81,6 +82,49 @@ class StairsRunningNoise(
         rows = np.sqrt(np.cumsum(shares**2)) * (1 + 2.0**-40)
         unit = math.ldexp(math.sqrt(self.law.second_moment), self.exponents[0])
         return np.asarray(rows[:, None] * unit)
+
+    def moment(self, order: float) -> Floats:
+        """At most (E|x|^q)^{1/q} of the noise x of an answer, in its deviations, of shape (n, 1).
+
+        That of the next even order, from its cumulants: those of sums are sums, each event's times
+        the q-th power of what it counts. Infinite beyond the orders that floats tell.
+        """
+        even = 2 * math.ceil(order / 2)
+        if even > LARGEST_ORDER:
+            return np.full((self.size, 1), math.inf)
+        events = self.events
+        shares = np.ldexp(np.array(events.whole(self.size), float), -events.shift)
+        orders = range(2, even + 1, 2)
+        one = self.law.moments(orders) / self.law.variance(1) ** (np.array(orders) / 2)
+        cumulants = _cumulants(one)[:, None] * [np.cumsum(shares**q) for q in orders]
+        cumulants /= np.cumsum(shares**2) ** (np.array(orders)[:, None] / 2)
+        return np.asarray(_moments(cumulants)[-1, :, None] ** (1 / even) * (1 + 1e-9))
+
+
+LARGEST_ORDER = 24
+"""Of moments that are worked out of cumulants."""
+
+
+def _cumulants(moments: Floats) -> Floats:
+    """κ₂, κ₄, … of a symmetric number from its moments of the same orders: κ = m − Σ C·κ·m."""
+    found: list[float] = []
+    for place, moment in enumerate(moments, 1):
+        found.append(moment - sum(_mixed(found, [1.0, *moments], place)))
+    return np.array(found)
+
+
+def _moments(cumulants: Floats) -> Floats:
+    """The moments from cumulants, whose first axis they are on."""
+    found = [np.ones(cumulants.shape[1])]
+    for place, cumulant in enumerate(cumulants, 1):
+        found.append(cumulant + sum(_mixed(list(cumulants[: place - 1]), found, place)))
+    return np.array(found[1:])
+
+
+def _mixed(cumulants: Sequence[Any], moments: Sequence[Any], place: int) -> Iterator[Any]:
+    """C(2n − 1, 2k − 1)·κ_2k·m_(2n−2k) for k < n."""
+    for k, cumulant in enumerate(cumulants, 1):
+        yield math.comb(2 * place - 1, 2 * k - 1) * cumulant * moments[place - k]
 
 
 def _share(promise: Privacy, contributions: int) -> Privacy | Strength:

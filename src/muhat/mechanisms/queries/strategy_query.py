@@ -82,6 +82,12 @@ class StrategyQuery(LinearQuery, keys=("multiplier", "fraction_bits", "factors",
         """How many integers are released."""
         return math.prod(factor.shape[0] for factor in self.factors)
 
+    @property
+    def keeps_total(self) -> bool:
+        """Whether they are the counts of the cells."""
+        cells = all(isinstance(factor, IdentityFactor) for factor in self.factors)
+        return cells and (self.multiplier, self.fraction_bits) == (1, 0)
+
     def sensitivity(self, norm: float, neighbors: Neighbors, contributions: int) -> Fraction:
         """An upper bound on how far neighbours' integers lie apart, in the ℓ₁ or ℓ₂ norm."""
         reach = _reach(self.factors, norm, apart=neighbors is Neighbors.SUBSTITUTE)

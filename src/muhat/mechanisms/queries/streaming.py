@@ -34,6 +34,7 @@ from muhat.mechanisms.queries.linear_query import LinearQuery
 from muhat.noise import FRACTION_BITS
 from muhat.noise.entropy import Words, system_words
 from muhat.noise.kinds import NoiseKind
+from muhat.noise.normal import absolute_moment
 from muhat.privacy import Neighbors, Privacy, gaussian_mu_squared
 from muhat.workloads.toeplitz import LARGEST_SIZE, answer_deviations, column_lengths, square_root
 from muhat.workloads.toeplitz_floor import prefix_floor
@@ -138,6 +139,10 @@ class RunningNoise(
     def rounded(self, source: Words) -> Integers:
         """The same, of one factorisation or another."""
         return rounded_noise([self.weights(j) for j in range(self.dim)], source)
+
+    def moment(self, order: float) -> float:
+        """(E|x|^q)^{1/q} of the noise x of every answer, in its deviations."""
+        return absolute_moment(order)
 
     @cached_property
     def standard_deviations(self) -> Floats:

@@ -29,6 +29,6 @@ BOX_NORM = SumMechanism(
     "K-norm noise of the box",
     "maximum-norm",
     box_norm,
-    lambda domain, promise: domain.by_column,
+    lambda domain, protection: domain.by_column,
     beside_columns=True,
 )

@@ -18,11 +18,10 @@ from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery, block_query
 from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.integer_query import fit
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.kinds import NoiseKind, Strength
+from muhat.noise.kinds import NoiseKind
 from muhat.noise.law import ScaleFamily
 from muhat.noise.laws import kind_of
 from muhat.noise.protection import Protection
-from muhat.privacy import Privacy
 
 WHOLE = 1 - Fraction(1, 1 << 50)
 """What the shares of several parts add up to: √ of a sum of squares is rounded up once more."""
@@ -33,16 +32,16 @@ class SumMechanism:
     """A way to add noise to sums.
 
     `make` gives the recipe for a body, the p of the error, its weights, and what is to be
-    guaranteed. Where it `competes`, for a domain and a promise, it is planned with; elsewhere it
-    must be asked for by its name. Squares and counts may stand `beside_columns` of a box, and
-    squares `beside_ball`, with noise of its `law`.
+    guaranteed. Where it `competes`, for a domain and what is to be guaranteed, it is planned with;
+    elsewhere it must be asked for by its name. Squares and counts may stand `beside_columns` of a
+    box, and squares `beside_ball`, with noise of its `law`.
     """
 
     name: str
     summary: str
     law: str
     make: Callable[[Body, float, Vector, Protection], Recipe]
-    competes: Callable[[Domain, Privacy | Strength], bool]
+    competes: Callable[[Domain, Protection], bool]
     beside_columns: bool = False
     beside_ball: bool = False
 

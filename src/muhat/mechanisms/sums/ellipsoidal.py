@@ -74,8 +74,9 @@ def ellipsoid_norm_delta(body: Body, p: float, weights: Vector, protection: Prot
     return replace(pure(strength), law=NormAtDelta(rows), protection=protection)
 
 
-def _has_delta(domain: Domain, promise: Privacy | Strength) -> bool:
+def _has_delta(domain: Domain, protection: Protection) -> bool:
     """For bodies of as many rows as dimensions, where some δ is allowed."""
+    promise = protection.promise
     if domain.by_column and domain.dim < FEWEST_COLUMNS:
         return False
     solid = domain.is_symmetric and domain.log_half_volume() is not None
@@ -91,7 +92,7 @@ GAUSSIAN = SumMechanism(
     "normal noise shaped by the smallest ellipsoid",
     "normal",
     gaussian,
-    lambda domain, promise: True,
+    lambda domain, protection: True,
     beside_columns=True,
     beside_ball=True,
 )
@@ -100,14 +101,14 @@ SHIFTED_GAUSSIAN = SumMechanism(
     "normal noise of twice the smallest ellipsoid around the records",
     "normal",
     shifted_gaussian,
-    lambda domain, promise: False,
+    lambda domain, protection: False,
 )
 ELLIPSOID_NORM = SumMechanism(
     "ellipsoid-norm",
     "K-norm noise of the smallest ellipsoid",
     "euclidean-norm",
     ellipsoid_norm,
-    lambda domain, promise: True,
+    lambda domain, protection: True,
     beside_ball=True,
 )
 ELLIPSOID_NORM_DELTA = SumMechanism(

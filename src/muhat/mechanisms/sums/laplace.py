@@ -53,7 +53,7 @@ LAPLACE = SumMechanism(
     "Laplace noise, the best scale for each column",
     "laplace",
     laplace,
-    lambda domain, promise: domain.has_l1,
+    lambda domain, protection: domain.has_l1,
     beside_columns=True,
 )
 PLAIN_LAPLACE = SumMechanism(
@@ -61,5 +61,5 @@ PLAIN_LAPLACE = SumMechanism(
     "Laplace noise of one scale",
     "laplace",
     plain_laplace,
-    lambda domain, promise: False,
+    lambda domain, protection: False,
 )

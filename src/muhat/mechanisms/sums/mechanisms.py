@@ -6,6 +6,7 @@ A new one is a module of its own and a line here.
 from __future__ import annotations
 
 from muhat.domains import Domain
+from muhat.mechanisms.sums.balanced import BALANCED
 from muhat.mechanisms.sums.box_norm import BOX_NORM
 from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.ellipsoidal import (
@@ -17,14 +18,15 @@ from muhat.mechanisms.sums.ellipsoidal import (
 from muhat.mechanisms.sums.laplace import LAPLACE, PLAIN_LAPLACE
 from muhat.mechanisms.sums.radial import BOX_STAIRS, ELLIPSOID_STAIRS
 from muhat.mechanisms.sums.staircase import STAIRCASE
-from muhat.noise.kinds import NoiseKind, Strength
-from muhat.privacy import Privacy
+from muhat.noise.kinds import NoiseKind
+from muhat.noise.protection import Protection
 
 MECHANISMS = {
     each.name: each
     for each in (
         GAUSSIAN,
         LAPLACE,
+        BALANCED,
         STAIRCASE,
         BOX_NORM,
         ELLIPSOID_NORM,
@@ -37,7 +39,7 @@ MECHANISMS = {
 }
 
 
-def competing(kind: NoiseKind, domain: Domain, promise: Privacy | Strength) -> list[SumMechanism]:
+def competing(kind: NoiseKind, domain: Domain, protection: Protection) -> list[SumMechanism]:
     """The mechanisms with noise of a kind that are planned with for a domain."""
     every = MECHANISMS.values()
-    return [each for each in every if each.kind is kind and each.competes(domain, promise)]
+    return [each for each in every if each.kind is kind and each.competes(domain, protection)]

@@ -57,8 +57,9 @@ def _stairs(name: str, kind: type[RadialStairs], found: Recipe, protection: Prot
     return replace(found, name=name, law=law, protection=protection)
 
 
-def _competes(domain: Domain, promise: Privacy | Strength) -> bool:
+def _competes(domain: Domain, protection: Protection) -> bool:
     """For several numbers and a whole promise, where it gains."""
+    promise = protection.promise
     return domain.dim > 1 and isinstance(promise, Privacy) and is_worth(domain.dim, promise)
 
 
@@ -74,5 +75,5 @@ BOX_STAIRS = SumMechanism(
     "stairs in the norm of the box",
     MaximumStairs.name,
     box_stairs,
-    lambda domain, promise: domain.by_column and _competes(domain, promise),
+    lambda domain, protection: domain.by_column and _competes(domain, protection),
 )

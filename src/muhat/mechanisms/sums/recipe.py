@@ -19,9 +19,11 @@ from muhat._plain import Key, Plain
 from muhat.mechanisms.sums.ball_query import BallQuery
 from muhat.mechanisms.sums.block_query import BlockQuery, PartQuery
 from muhat.mechanisms.sums.columns_query import ColumnsQuery
+from muhat.mechanisms.sums.parts_query import PartsQuery
 from muhat.noise.law import Law
 from muhat.noise.protection import Protection
 from muhat.noise.spread import Spread
+from muhat.privacy import Neighbors
 
 SQUARES_SHARE = 0.05
 """Of ε, or of the squared budget of normal noise, what squares take where they are not free."""
@@ -44,7 +46,7 @@ class Recipe(Plain, keys=RECIPE_KEYS):
 
     name: str
     law: Law
-    query: PartQuery | BlockQuery | ColumnsQuery | BallQuery
+    query: PartQuery | BlockQuery | ColumnsQuery | BallQuery | PartsQuery
     protection: Protection
     transform: Floats | None = None
     center: Floats | None = None
@@ -53,7 +55,9 @@ class Recipe(Plain, keys=RECIPE_KEYS):
         moved = self.query.sensitivity(
             self.law.sensitivity_norm, self.protection.neighbors, self.protection.contributions
         )
-        self.protection.check(self.law, moved, self.query.rows)
+        replaced = self.protection.neighbors is Neighbors.SUBSTITUTE
+        keeps_total = replaced and self.query.keeps_total
+        self.protection.check(self.law, moved, self.query.rows, keeps_total=keeps_total)
         if self.query.rows_apart and not self.law.adds_up:
             raise AssertionError("what several draws hide does not follow from what one does")
 

@@ -24,7 +24,6 @@ from muhat.mechanisms.sums.body import Body
 from muhat.mechanisms.sums.calibration import SumMechanism
 from muhat.mechanisms.sums.integer_query import IntegerQuery
 from muhat.mechanisms.sums.recipe import Recipe
-from muhat.noise.kinds import Strength
 from muhat.noise.least_stairs import least_stairs
 from muhat.noise.protection import Protection
 from muhat.noise.stairs import Stairs
@@ -72,8 +71,9 @@ def _moved(query: IntegerQuery, protection: Protection) -> Fraction:
     return query.sensitivity(1.0, protection.neighbors, protection.contributions)
 
 
-def _competes(domain: Domain, promise: Privacy | Strength) -> bool:
+def _competes(domain: Domain, protection: Protection) -> bool:
     """For one number and a whole promise; what learns within shares of one has Laplace noise."""
+    promise = protection.promise
     if domain.dim > 1 or not isinstance(promise, Privacy) or least_stairs(promise, 1) is None:
         return False
     return _is_one_number(Body.of(domain, 2.0, np.ones(1)))

@@ -37,6 +37,11 @@ class SumQuery(Plain, ABC):
         return 0
 
     @property
+    def keeps_total(self) -> bool:
+        """Whether the rows add up to the same for any records, if their number is the same."""
+        return False
+
+    @property
     def column_counts(self) -> int:
         """How many rows, the last ones, count the recorded values of single columns."""
         return 0
