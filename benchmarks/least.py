@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from benchmarks.least_known import (
     of_boxes,
     of_categories,
     of_cells,
+    of_devices,
     of_diamonds,
     of_gaps,
     of_prefixes,
@@ -33,6 +34,7 @@ from benchmarks.least_known import (
     of_replaced,
     of_secret,
     of_streams,
+    of_tables,
 )
 from benchmarks.pages import fenced, shown, versions
 from muhat.domains import Domain
@@ -56,11 +58,18 @@ BODIES: dict[str, tuple[Domain, tuple[float, float], list[float]]] = {
     "x⊗x 2": (mh.MomentTensor(2, 2), (math.inf, ROOT2), [10.0, 1.0, 1.0]),
     "x⊗x 3": (mh.MomentTensor(2, 3), (math.inf, ROOT2), [10.0] + [1.0] * 5),
     "x⊗x⊗x 2": (mh.MomentTensor(3, 2), (math.inf, 2.0), [10.0] + [1.0] * 3),
+    "shares 4": (mh.Simplex(4), (2.0, ROOT2), [1.0] * 4),
     "shares 20": (mh.Simplex(20), (2.0, ROOT2), [10.0] + [1.0] * 19),
     "shares 60": (mh.Simplex(60), (2.0, ROOT2), [10.0] * 2 + [1.0] * 58),
     "hexagon 2": (mh.Zonotope([[1.0, 0.5, -0.5], [0.0, 0.8, 0.8]]), (5.2, 4.0), [1.0, 1.0]),
 }
 """Bodies with their ℓ₁ diameter, where it is told, and ℓ₂ diameter, and the weights of errors."""
+
+LOCAL: dict[str, Callable[[int], Domain]] = {
+    "categories": lambda size: mh.Points(np.eye(size)),
+    "devices": lambda d: mh.Ball(1, d),
+}
+"""What is collected without a curator: parts of so many categories, means of vectors."""
 
 BEHIND = 1.01
 """A known mechanism has less error from here on."""
@@ -77,24 +86,27 @@ n (records are replaced), counts and tables of counts with n secret (records are
 number of records, {n}, both at the worst mean.
 `stream`, `window` and `decay` are sums of events released one by one: of all so far, of the last 7,
 of events that count 0.9 times as much with every step.
+`table` is a table of so many counts of records that are replaced, `points` the mean of records that
+are one of so many unit vectors each.
 `replaced` are prefixes, and products of them, of records that are replaced, their number public:
 the noise is in proportion to 1/μ, and one promise stands for all.
 `ranks` are rank errors, in records: of the quantile in the middle of 1, 3 or 9 of {n} records that
 lie evenly on 2^20 values, without intervals, n public or `secret`; the bound is that of one.
 `x⊗x` and `x⊗x⊗x` are moments of 2 and 3 columns in the unit ball, `shares` parts of so many; one
-of their numbers, of 60 shares two, weighs ten times as much as the others. `hexagon` is a zonotope.
+of their numbers, of 60 shares two, weighs ten times as much as the others, of 4 none. `hexagon` is
+a zonotope.
 `known` is the least error of the mechanisms named in benchmarks/least_known.py, by their formulas:
 what OpenDP and diffprivlib offer for a number (Laplace, geometric, normal noise), the staircase
-(Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of
-the ℓ₁ ball, `diamond`, it is Laplace noise), the
-tree of partial sums and, as measured, HDMM's strategies; for categories without a curator (parts of
-m of them, each of n devices telling about its own) randomised response, subset selection (Wang et
-al., Ye and Barg) and unary encoding (Wang et al.), where muhat is compared for pure and approximate
-promises; for quantiles the exponential mechanism and noisy searches, each with its share of the
+(Geng and Viswanath), Laplace noise cut at δ (Geng et al.), K-norm noise (Hardt and Talwar; of the
+ℓ₁ ball, `diamond`, it is Laplace noise), the tree of partial sums and, as measured, HDMM's
+strategies; for categories without a curator (parts of m of them, each of n devices telling about
+its own) randomised response, subset selection (Wang et al., Ye and Barg) and unary encoding (Wang
+et al.), where muhat is compared for pure and approximate promises; for `devices`, {n} people with a
+vector of so many numbers in the unit ball each, a random half space (Duchi et al.) and noise on the
+vector; for quantiles the exponential mechanism and noisy searches, each with its share of the
 promise, recursion into halves (Kaplan et al., of records that are all different) and the joint
-exponential mechanism (Gillenwater et al.). `bound` is the largest that the plan's
-certificate has, `ratio` muhat's error beside it, and `class` of which mechanisms, on which
-datasets, it speaks.
+exponential mechanism (Gillenwater et al.). `bound` is the largest that the plan's certificate has,
+`ratio` muhat's error beside it, and `class` of which mechanisms, on which datasets, it speaks.
 """
 
 
@@ -112,14 +124,15 @@ class Task:
         kind, _, size = self.name.partition(" ")
         if kind == "secret":
             one = mh.Box([-1.0], [1.0])
-            return mh.plan_mean(domain=one, n=None, privacy=privacy).error_at(n=N), None
+            plan = mh.plan_mean(domain=one, n=None, privacy=privacy)
+            found = plan.certificate_at(N)
+            return found.error, found
         if kind == "ranks":
             return self.ranks(privacy)
-        if kind != "categories":
+        if kind not in LOCAL:
             plan = self.plan(privacy)
             return plan.expected_error or plan.certificate.error, plan.certificate
-        listed = mh.Points(np.eye(int(size)))
-        protocol = local_mean(domain=listed, n=N, privacy=privacy)
+        protocol = local_mean(domain=LOCAL[kind](int(size)), n=N, privacy=privacy)
         randomizer = protocol.randomizer
         return randomizer.expected_error(N), protocol.estimator.certificate(randomizer, N)
 
@@ -145,6 +158,10 @@ class Task:
             return mh.plan_count(privacy=privacy)
         if kind == "histogram":
             return mh.plan_queries(mh.workloads.identity(int(size)), privacy=privacy)
+        if kind == "table":
+            return mh.plan_queries(
+                mh.workloads.identity(int(size)), privacy=privacy, neighbors="substitute"
+            )
         if kind == "prefix":
             return mh.plan_queries(mh.workloads.prefix(int(size)), privacy=privacy)
         if kind in STREAMS:
@@ -159,6 +176,8 @@ class Task:
                 domain=domain, n=N, privacy=privacy, weights=weights, population=False
             )
         d = int(size)
+        if kind == "points":
+            return mh.plan_mean(domain=mh.Points(np.eye(d)), n=N, privacy=privacy)
         if kind == "gaps":
             box = mh.Box([-1.0] * d, [1.0] * d)
             return mh.plan_mean(domain=box, n=MANY, privacy=privacy, missing="drop")
@@ -174,6 +193,10 @@ def tasks() -> Iterator[Task]:
     yield Task("count", of_cells(1))
     for size in (10, 1000):
         yield Task(f"histogram {size}", of_cells(size))
+    for size in (2, 10, 100):
+        yield Task(f"table {size}", of_tables(size, 1))
+    for size in (3, 10):
+        yield Task(f"points {size}", of_tables(size, N))
     for d in (1, 2, 10, 100):
         yield Task(f"box {d}", of_boxes(d, N))
     for d in (1, 3):
@@ -199,13 +222,15 @@ def tasks() -> Iterator[Task]:
         yield Task(f"ranks {many} secret", of_quantiles(many, secret=True))
     for size in (2, 5, 20, 100):
         yield Task(f"categories {size}", of_categories(size, N))
+    for d in (1, 2, 8, 64):
+        yield Task(f"devices {d}", of_devices(d, N))
 
 
 def promises() -> Iterator[Privacy]:
     """From very private to hardly."""
     for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 8.0):
         yield mh.PureDP(epsilon=epsilon)
-    for epsilon in (0.1, 1.0, 4.0):
+    for epsilon in (0.1, 1.0, 4.0, 8.0):
         for delta in (1e-2, 1e-6):
             yield mh.ApproxDP(epsilon=epsilon, delta=delta)
     for rho in (0.1, 0.5, 1.0):

@@ -36,6 +36,24 @@ def of_cells(cells: int) -> tuple[Known, ...]:
     )
 
 
+def of_tables(cells: int, n: int) -> tuple[Known, ...]:
+    """A record moves one from one of so many numbers to another, which are divided by n."""
+    root = math.sqrt(cells) / n
+    # Two counts are one, and normal noise is the least that hides two directions or more.
+    across = math.sqrt(2 * (cells - 1)) / n
+    return (
+        Known("Laplace", lambda promise: 2 * root * laplace(promise)),
+        Known("geometric", lambda promise: root * geometric(promise, 2)),
+        Known("geometric, one", lambda promise: two(cells) * geometric(promise) / n),
+        Known("normal", lambda promise: across * normal(promise)),
+    )
+
+
+def two(cells: int) -> float:
+    """Of two counts one is what the other leaves."""
+    return math.sqrt(2) if cells == 2 else math.inf
+
+
 def of_boxes(d: int, n: int) -> tuple[Known, ...]:
     """The mean of d columns in [−1, 1], of n records: each moves every column by 2/n."""
     moved = 2 / n
@@ -124,6 +142,23 @@ def unary(promise: Privacy, m: int) -> float:
     if other == 0.5:
         return math.inf
     return math.sqrt(0.25 + (m - 1) * other * (1 - other)) / (0.5 - other)
+
+
+def of_devices(d: int, n: int) -> tuple[Known, ...]:
+    """Without a curator: the mean of vectors in the unit ball, each device's moved by 2."""
+    half = math.sqrt(math.pi) / 2 * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2 + 1)) * d
+    root = 2 * math.sqrt(d / n)
+
+    def half_space(promise: Privacy) -> float:
+        answers = math.tanh(pure_epsilon(promise) / 2)
+        return half / answers / math.sqrt(n) if answers else math.inf
+
+    return (
+        Known("half space", half_space),
+        Known("K-norm", lambda promise: root * math.sqrt(d + 1) / pure_epsilon(promise)),
+        Known("Laplace", lambda promise: root * math.sqrt(d) * laplace(promise)),
+        Known("normal", lambda promise: root * normal(promise)),
+    )
 
 
 def of_diamonds(d: int, n: int) -> tuple[Known, ...]:
@@ -296,8 +331,8 @@ def laplace(promise: Privacy) -> float:
     return math.sqrt(2) / pure_epsilon(promise)
 
 
-def geometric(promise: Privacy) -> float:
-    b = math.exp(-pure_epsilon(promise))
+def geometric(promise: Privacy, moves: int = 1) -> float:
+    b = math.exp(-pure_epsilon(promise) / moves)
     return math.sqrt(2 * b) / (1 - b) if b < 1 else math.inf
 
 

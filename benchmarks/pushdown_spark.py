@@ -4,7 +4,7 @@
 
 Ten million rows of Parquet files, on a master and two workers of one core each on this machine.
 muhat is the pass alone, as Spark is. CPU time of all processes, Java's included, in turns, the
-median of three after two that warm up. Then what a partition costs the driver: six hundred of a
+median of five after five that warm up. Then what a partition costs the driver: six hundred of a
 few rows beside a hundred. `--write` writes benchmarks/results/pushdown_spark.md.
 """
 
@@ -32,7 +32,7 @@ from muhat.data.groups import open_groups
 from muhat.demo.cluster import local_session
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 
-ROWS, REPEATS, WARM = 10_000_000, 3, 2
+ROWS, REPEATS, WARM = 10_000_000, 5, 5
 PARTITIONS = (100, 600)
 TEN = [f"x{place}" for place in range(10)]
 CHUNK_ROWS = 1 << 20
