@@ -50,7 +50,7 @@ def test_clients_and_server_are_separate_programs_over_files(tmp_path, people):
     release = mh.Release.from_json(done.stdout)
     assert release.columns == ("age",)
     assert release.n == 400
-    assert release.mechanism == "local-cap"
+    assert release.mechanism == "local-interval"
 
 
 def test_clients_and_server_speak_through_a_pipe(tmp_path, people):

@@ -34,13 +34,12 @@ LEAST_EPSILON, LARGEST_EPSILON = 0.25, 10.0
 TOLERANCE, FINER = 1e-3, 4e-3
 """How near its floor the variance is, relatively, if all goes well; the second on more places."""
 
-COARSE, PROVED = 17, 33
-"""Places to begin with, and the most of which a floor is worth the time."""
+COARSE, MOST_PLACES = 17, 65
+"""Places to begin with, and the most that are worth the time."""
 
 ENOUGH = 0.02
 """A record between two places is drawn to one of them; what that adds is no larger part."""
 
-MOST_PLACES = 65
 _MOST_ROUNDS, _MOST_COLUMNS = 40, 4000
 _ROUNDING = 1e-9
 """Far above what floats lose of a floor, relative to its terms."""
@@ -109,19 +108,9 @@ def line_messages(epsilon: float) -> LineMessages:
             value=f"{epsilon:g}",
         )
     gain = math.exp(epsilon)
-    found = _proved(epsilon)
-    while found.places < MOST_PLACES and drawing(found.places) > ENOUGH * found.variance:
-        found = _on_more_places(found, gain)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _proved(epsilon: float) -> LineMessages:
-    """As `line_messages`, on no more places than floors are worked out for."""
-    gain = math.exp(epsilon)
     found = _solved(COARSE, gain, _first_columns(COARSE, gain))
-    while found.places < PROVED and drawing(found.places) > ENOUGH * found.variance:
-        found = _on_more_places(found, gain)
+    while found.places < MOST_PLACES and drawing(found.places) > ENOUGH * found.variance:
+        found = _solved(2 * found.places - 1, gain, _finer(found, gain))
     return found
 
 
@@ -130,7 +119,7 @@ def line_floor(epsilon: float) -> float:
 
     On some dataset; 0 where there is no program.
     """
-    return _proved(epsilon).floor if LEAST_EPSILON <= epsilon <= LARGEST_EPSILON else 0.0
+    return line_messages(epsilon).floor if LEAST_EPSILON <= epsilon <= LARGEST_EPSILON else 0.0
 
 
 def drawing(places: int) -> float:
@@ -152,23 +141,9 @@ def _first_columns(places: int, gain: float) -> Columns:
     return sum(found[1:], found[0]).distinct(places, 1e-9)
 
 
-def _on_more_places(found: LineMessages, gain: float) -> LineMessages:
-    """Twice as many; where they are many, what no message beats is what it was on fewer."""
-    places = 2 * found.places - 1
-    columns = _finer(found) + _first_columns(places, gain)
-    if places <= PROVED:
-        return _solved(places, gain, columns)
-    before, (variance, weights, dual) = math.inf, _program(places, gain, columns)
-    while variance < before * (1 - TOLERANCE):
-        columns = columns.chosen(weights > 0) + _floor_of(dual, gain)[1]
-        before, (variance, weights, dual) = variance, _program(places, gain, columns)
-    used = weights > 0
-    return LineMessages(places, columns.chosen(used), weights[used], variance, found.floor)
-
-
-def _finer(found: LineMessages) -> Columns:
-    """The same steps on twice as many places, and those beside them."""
-    near, columns = (-1, 0, 1), found.columns
+def _finer(found: LineMessages, gain: float) -> Columns:
+    """To begin with on twice as many places: the same steps, those beside them, and the first."""
+    near, columns, places = (-1, 0, 1), found.columns, 2 * found.places - 1
     around = [
         Columns(
             2 * columns.first + down,
@@ -179,7 +154,7 @@ def _finer(found: LineMessages) -> Columns:
         for up in near
         for along in near
     ]
-    return sum(around[1:], around[0]).distinct(2 * found.places - 1, 1e-9)
+    return sum(around[1:], around[0]).distinct(places, 1e-9) + _first_columns(places, gain)
 
 
 def _solved(places: int, gain: float, columns: Columns) -> LineMessages:

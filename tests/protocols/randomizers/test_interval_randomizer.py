@@ -142,8 +142,6 @@ def test_the_work_is_the_same_whatever_the_record_is():
 
 def test_a_table_that_tells_more_is_refused_wherever_it_comes_from():
     randomizer = made(1.0)
-    with pytest.raises(mh.InvalidInput, match="more than is promised"):
-        replace(randomizer, epsilon=0.999)
     weights = list(randomizer.weights)
     weights[3] *= 3
     with pytest.raises(mh.InvalidInput, match="more than is promised"):
@@ -164,6 +162,16 @@ def test_a_table_that_tells_more_is_refused_wherever_it_comes_from():
         changed["randomizer"][name] = value
         with pytest.raises(mh.InvalidInput):
             Protocol.from_json(json.dumps(changed))
+
+
+def test_numbers_whose_mean_is_not_the_record_are_refused():
+    """Of the same steps any ε keeps its promise: they are as many everywhere."""
+    randomizer = made(1.0)
+    moved = randomizer.values.copy()
+    moved[5] += 1e-6
+    for changed in ({"epsilon": 0.999}, {"epsilon": 1.001}, {"values": moved}):
+        with pytest.raises(mh.InvalidInput, match="do not have the record as their mean"):
+            replace(randomizer, **changed)
 
 
 def test_it_is_written_and_read():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -44,8 +44,68 @@ LARGEST_WEIGHT = 1 << 53
 _SPARED = 1 - Fraction(1, 1 << 16)
 """Of g, which is that of ε = 10 beyond it: in floats places give numbers nearly the same weight."""
 
+_MOST_BIAS = 1e-9
+"""How far the mean of a message may be off, where the domain is from −1 to 1."""
+
 _COIN_BITS = 53
 _CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class _Table:
+    """How likely every number is at every place: see the attributes of `IntervalRandomizer`."""
+
+    epsilon: float
+    places: int
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    @cached_property
+    def ends(self) -> list[list[int]]:
+        """Below which random word a place sends one of the first numbers, for all but the last."""
+        g = gain(min(self.epsilon, LARGEST_EPSILON)) * _SPARED
+        found = []
+        for place in range(self.places):
+            steps = zip(self.first, self.last, self.weights, strict=True)
+            parts = [
+                weight * (g.numerator if low <= place <= high else g.denominator)
+                for low, high, weight in steps
+            ]
+            sums = list(accumulate(parts))
+            found.append([(each << WORD_BITS) // sums[-1] for each in sums[:-1]])
+        return found
+
+    @cached_property
+    def chances(self) -> list[list[int]]:
+        """In units of 2^−64, (K, m)."""
+        return [
+            [high - low for low, high in zip([0, *ends], [*ends, 1 << WORD_BITS], strict=True)]
+            for ends in self.ends
+        ]
+
+    @cached_property
+    def likely(self) -> Floats:
+        """The chances as floats."""
+        return np.array(self.chances, np.float64) * 2.0**-WORD_BITS
+
+    @property
+    def points(self) -> Floats:
+        """The places between −1 and 1."""
+        return np.linspace(-1, 1, self.places)
+
+    def missed(self, values: Floats) -> Floats:
+        """By how much the mean of the numbers is off at every place."""
+        return np.asarray(self.points - self.likely @ values)
+
+    def unbiased(self, values: Floats) -> Floats:
+        """The numbers nearest to these that have the place as their mean."""
+        # Rare numbers move as much as frequent ones: in units of their chance.
+        often = np.sqrt(self.likely.mean(axis=0))
+        for _ in range(3):
+            moved = np.linalg.lstsq(self.likely * often, self.missed(values), rcond=None)[0]
+            values = values + moved * often
+        return values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +155,8 @@ class IntervalRandomizer(PureRandomizer):
         for chances in zip(*self.chances, strict=True):
             if max(chances) * g.denominator > min(chances) * g.numerator:
                 raise InvalidInput("some message would say more than is promised.")
+        if not (np.abs(self._table.missed(self.values)) <= _MOST_BIAS).all():
+            raise InvalidInput("the numbers of messages do not have the record as their mean.")
 
     @classmethod
     def of(
@@ -115,29 +177,15 @@ class IntervalRandomizer(PureRandomizer):
         likely = np.tile(found.weights, 2)
         whole = np.rint(likely / likely.max() * (LARGEST_WEIGHT >> 1)).astype(np.int64)
         kept = whole > 0
-        return cls(
-            BallMap.around(domain, p, weights),
-            epsilon,
+        table = _Table(
+            PureDP(epsilon=epsilon).epsilon,
             found.places,
             tuple(first[kept].tolist()),
             tuple(upto[kept].tolist()),
             tuple(whole[kept].tolist()),
-            values[kept],
-        )._unbiased()
-
-    def _unbiased(self) -> Self:
-        """The same with numbers that have the place as their mean, nearest to these."""
-        chances = np.array(self.chances, np.float64) * 2.0**-WORD_BITS
-        values = self.values
-        for _ in range(3):
-            # Rare numbers move as much as frequent ones: in units of their chance.
-            scaled = chances * np.sqrt(chances.mean(axis=0))
-            missed = self._points - chances @ values
-            moved = np.linalg.lstsq(scaled, missed, rcond=None)[0]
-            values = values + moved * np.sqrt(chances.mean(axis=0))
-        return type(self)(
-            self.map, self.epsilon, self.places, self.first, self.last, self.weights, values
         )
+        numbers = table.unbiased(values[kept])
+        return cls(BallMap.around(domain, p, weights), **asdict(table), values=numbers)
 
     @property
     def domain(self) -> Domain:
@@ -153,37 +201,22 @@ class IntervalRandomizer(PureRandomizer):
         """One."""
         return 1
 
-    @cached_property
+    @property
     def chances(self) -> list[list[int]]:
         """How likely every number is at every place, in 2^−64, exactly; (K, m)."""
-        return [
-            [high - low for low, high in zip([0, *ends], [*ends, 1 << WORD_BITS], strict=True)]
-            for ends in self._ends
-        ]
+        return self._table.chances
 
     @cached_property
-    def _ends(self) -> list[list[int]]:
-        """Below which random word a place sends one of the first numbers, for all but the last."""
-        g = gain(min(self.epsilon, LARGEST_EPSILON)) * _SPARED
-        found = []
-        for place in range(self.places):
-            steps = zip(self.first, self.last, self.weights, strict=True)
-            parts = [
-                weight * (g.numerator if low <= place <= high else g.denominator)
-                for low, high, weight in steps
-            ]
-            sums = list(accumulate(parts))
-            found.append([(each << WORD_BITS) // sums[-1] for each in sums[:-1]])
-        return found
+    def _table(self) -> _Table:
+        return _Table(self.epsilon, self.places, self.first, self.last, self.weights)
 
     @cached_property
     def _words(self) -> NDArray[np.uint64]:
-        return np.array(self._ends, np.uint64)
+        return np.array(self._table.ends, np.uint64)
 
     @property
     def _points(self) -> Floats:
-        """The places between −1 and 1."""
-        return np.linspace(-1, 1, self.places)
+        return self._table.points
 
     def randomize(self, records: Floats, nonces: Bytes, words: Words = system_words) -> Bytes:
         """The index of a number for every record: see `Randomizer`.
@@ -261,8 +294,7 @@ class IntervalRandomizer(PureRandomizer):
     @cached_property
     def _seconds(self) -> Floats:
         """E y² at every place."""
-        chances = np.array(self.chances, np.float64) * 2.0**-WORD_BITS
-        return np.asarray(chances @ self.values**2)
+        return np.asarray(self._table.likely @ self.values**2)
 
     @property
     def _axis(self) -> Floats:
