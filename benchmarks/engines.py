@@ -6,8 +6,9 @@ Two million rows of six columns. muhat's is the whole release, plan, pass and no
 engine and by DuckDB at muhat's sums; the others' is the exact number. One thread each, CPU time, in
 turns, the median of five. Libraries that are not installed are left out. Then the mean of two
 columns as rows grow, 10⁵ to 10⁸ (1.6 GB in a temporary folder, if it has room; `--quick`: to 10⁷),
-and the peak of memory above that of an interpreter that has released one of 10⁵ rows. `--write`
-writes benchmarks/results/engines.md and the table of the README.
+and the peak of memory above that of an interpreter that has released one of 10⁵ rows, and what the
+compiled loops of the extra `fast` save. `--write` writes benchmarks/results/engines.md and the
+table of the README.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ for variable in ("POLARS_MAX_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"
     os.environ.setdefault(variable, "1")
 
 import muhat as mh  # noqa: E402
+from benchmarks import engines_compiled  # noqa: E402
 from benchmarks.engines_asked import (  # noqa: E402
     BOTH,
     PROMISE,
@@ -101,11 +103,16 @@ def main(rows: int = ROWS, quick: bool = False, written: bool = False) -> None:
             f"{'rows':>12}{'CPU ms':>10}{'ns a number':>13}{'peak MiB':>10}",
             _growth(folder, growing),
         )
+        compiled = shown(
+            "in numpy's steps and in compiled loops, CPU ms",
+            engines_compiled.HEADER,
+            engines_compiled.lines(parquet),
+        )
     missing = _missing()
     if missing:
         print(missing)
     if written and not missing:
-        _write(rows, load, asked, grown, found)
+        _write(rows, load, asked, [grown, compiled], found)
 
 
 def measured(works: dict[str, Work]) -> Turns:
@@ -175,8 +182,9 @@ def _missing() -> str:
 
 
 def _write(
-    rows: int, load: float, asked: list[str], grown: list[str], found: dict[str, Turns]
+    rows: int, load: float, asked: list[str], others: list[list[str]], found: dict[str, Turns]
 ) -> None:
+    grown, compiled = others
     libraries = [f"{name} {installed(name.lower()).__version__}" for name in PEERS]
     PAGE.write_text(
         "# One answer beside the query without privacy\n\n"
@@ -190,7 +198,10 @@ def _write(
         "counts, and they differ from run to run.\n\n"
         f"{fenced(asked)}\n{_verdicts(found)}\n{quoted(found)}\n"
         "## As rows grow\n\nOne release of the mean of two columns; the peak of memory is above "
-        f"that of a process that has released one of {GROWING[0]:,} rows.\n\n{fenced(grown)}"
+        f"that of a process that has released one of {GROWING[0]:,} rows.\n\n{fenced(grown)}\n"
+        "## With the extra `fast`\n\nA process that has added up many values has numba compile the "
+        "loop that touches each once, to the same bits. Whole releases, CPU milliseconds with "
+        f"squares and counts; the table in Parquet is the one above.\n\n{fenced(compiled)}"
     )
     readme = ROOT / "README.md"
     readme.write_text(with_table(readme.read_text(), "benchmarks.engines", quoted(found)))

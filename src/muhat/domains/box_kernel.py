@@ -8,7 +8,7 @@ docs/proofs/integers.md has the proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._integers import round_half_even
+from muhat.domains import box_loops
+from muhat.domains.box_totals import ByGroup, Each, Together, Way, counted
 from muhat.records.columns import Column, Decimals, Floats, Integers, Mask, whole_records
-from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps, signed
+from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps
 from muhat.records.tiles import transposed
 
 BITS = 45
@@ -96,6 +98,16 @@ class Coordinate:
     def square_grid(self) -> float:
         """The step of the squares of q·grid: 2^45·grid², or 2^45 where that is out of range."""
         return SQUARE_UNIT * (1.0 if self.squares_alone else self.grid**2)
+
+    @cached_property
+    def line(self) -> box_loops.Line | None:
+        """The constants of a loop over floats; None where they need more than an addition."""
+        if self.shift is None or self.scale_exponent or self.squares_alone:
+            return None
+        least, most = self.ends
+        absent = self.magic + self.absent * self.grid
+        square_magic = 1.5 * 2.0**52 * self.square_grid
+        return box_loops.Line(self.shift, least, most, self.magic, absent, square_magic)
 
     @property
     def squares_alone(self) -> bool:
@@ -201,8 +213,7 @@ class BoxKernel:
         """Σ q of every coordinate over a block of at most 2^17 records, and records counted."""
         present = whole_records(columns) if drop else None
         rows = len(columns[0].values)
-        found = self._summed(columns, present, _total, lambda kept: _counted(kept, rows))
-        return found, _counted(present, rows)
+        return self._summed(columns, present, Together(rows)), counted(present, rows)
 
     def group_sums(
         self, columns: Sequence[Column], groups: Steps, counts: Steps, *, drop: bool
@@ -211,17 +222,8 @@ class BoxKernel:
 
         `groups` (rows,) are the groups of the records, `counts` (size,) how many are in each.
         """
-
-        def total(words: Steps, offset: int) -> Steps:
-            sums = np.zeros(len(counts), np.int64)
-            np.add.at(sums, groups, words)
-            # Modulo 2^64, as without groups.
-            return sums - counts * np.int64(offset)
-
-        def recorded(kept: Mask | None) -> Steps:
-            return counts if kept is None else np.bincount(groups[kept], minlength=len(counts))
-
-        return self._summed(columns, whole_records(columns) if drop else None, total, recorded)
+        present = whole_records(columns) if drop else None
+        return self._summed(columns, present, ByGroup(groups, counts))
 
     def sums_of_rows(
         self, rows: NDArray[np.float64], *, drop: bool
@@ -260,35 +262,36 @@ class BoxKernel:
     def integers(self, columns: Sequence[Column], *, drop: bool) -> Steps:
         """q of every record of a block, shape (rows, d); dropped records are rows of zeros."""
         present = whole_records(columns) if drop else None
-        rows = len(columns[0].values)
-        found = self._summed(
-            columns,
-            present,
-            lambda words, offset: words - offset,
-            lambda kept: np.ones(rows, np.int64) if kept is None else kept.astype(np.int64),
-        )
-        return np.stack(found, axis=1)
+        return np.stack(self._summed(columns, present, Each(len(columns[0].values))), axis=1)
 
     def _summed(
-        self,
-        columns: Sequence[Column],
-        present: Mask | None,
-        summed: Callable[[Steps, int], Summed],
-        counted: Callable[[Mask | None], Summed],
+        self, columns: Sequence[Column], present: Mask | None, way: Way[Summed]
     ) -> list[Summed]:
-        """What is made of the words and offsets of all coordinates, then of their squares.
+        """What is made of the integers of all coordinates, then of their squares.
 
-        Last, what is made of the values that are recorded in each: a mask, None for all.
+        Last, what is made of the values that are recorded in each.
         """
         totals, squares, counts = [], [], []
+        loops = _LOADER.after(len(columns) * len(columns[0].values))
         for coordinate, column in zip(self.coordinates, columns, strict=True):
-            words, offset, kept = self._words(coordinate, column, present)
-            totals.append(summed(words, offset))
-            if self.squares:
-                squares.append(summed(*self._squared(coordinate, words, offset)))
-            if self.counts:
-                counts.append(counted(kept))
+            found = None
+            if loops and coordinate.line and isinstance(column, Floats):
+                found = way.looped(loops, column, present, coordinate.line)
+            if found is None:
+                found = self._by_words(coordinate, column, present, way)
+            total, square, recorded = found
+            totals.append(total)
+            squares += [square] * self.squares
+            counts += [recorded] * self.counts
         return [*totals, *squares, *counts]
+
+    def _by_words(
+        self, coordinate: Coordinate, column: Column, present: Mask | None, way: Way[Summed]
+    ) -> tuple[Summed, Summed, Summed]:
+        words, offset, kept = self._words(coordinate, column, present)
+        total = way.total(words, offset)
+        square = way.total(*self._squared(coordinate, words, offset)) if self.squares else total
+        return total, square, way.recorded(kept)
 
     def _words(
         self, coordinate: Coordinate, column: Column, present: Mask | None
@@ -319,9 +322,4 @@ class BoxKernel:
         return rounded.view(np.int64), int(magic.view(np.int64))
 
 
-def _total(words: Steps, offset: int) -> int:
-    return signed(int(np.add.reduce(words)) - len(words) * offset)
-
-
-def _counted(kept: Mask | None, rows: int) -> int:
-    return rows if kept is None else int(np.count_nonzero(kept))
+_LOADER = box_loops.Loader()

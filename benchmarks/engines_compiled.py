@@ -1,0 +1,91 @@
+"""What the compiled loops of the extra `fast` save, for the table of benchmarks/engines.py."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import muhat as mh
+from benchmarks.engines_asked import BOTH, PROMISE
+from muhat.data.base import paced
+from muhat.domains import box_kernel, box_loops
+
+ROWS, REPEATS = 10_000_000, 5
+HEADER = f"{'':<44}{'numpy':>9}{'numba':>9}{'':>7}{'plain mean':>12}"
+
+
+class _Given:
+    """A loader whose loops are there, or never are."""
+
+    def __init__(self, loops: box_loops.Loops | None) -> None:
+        self._loops = loops
+
+    def after(self, values: int) -> box_loops.Loops | None:
+        return self._loops
+
+
+def lines(parquet: Path) -> Iterator[str]:
+    """CPU milliseconds of releases in numpy's steps and in loops, in turns."""
+    started = time.process_time()
+    loops = box_loops.checked()
+    loading = time.process_time() - started
+    if loops is None:
+        yield "numba is not installed"
+        return
+    generator = np.random.default_rng(21)
+    values = generator.normal(50, 10, ROWS)
+    table = pa.table({"height": values, "group": generator.integers(0, 10, ROWS)})
+    bounds = {"height": (0, 100)}
+    one = mh.Box([0], [100])
+    groups = {"by": "group", "groups": [*range(10)], "privacy": PROMISE}
+    asked: dict[str, tuple[Callable[[], object], Callable[[], object] | None]] = {
+        f"numpy, mean of {ROWS:,}": (
+            lambda: mh.mean(values, domain=one, privacy=PROMISE, population=True),
+            lambda: np.mean(values),
+        ),
+        f"Arrow, mean of {ROWS:,}, by group": (
+            lambda: mh.mean(table, domain=bounds, **groups),
+            lambda: table.group_by("group").aggregate([("height", "mean")]),
+        ),
+        "Parquet, mean of two columns": (
+            lambda: mh.mean(str(parquet), domain=BOTH, privacy=PROMISE),
+            None,
+        ),
+    }
+    kept = box_kernel._LOADER
+    try:
+        for question, (release, plain) in asked.items():
+            numpy, numba, bare = _taken(release, plain, loops)
+            beside = "–" if bare is None else f"{1e3 * bare:.1f}"
+            yield (
+                f"{question:<44}{1e3 * numpy:>9.1f}{1e3 * numba:>9.1f}{numpy / numba:>6.2f}×"
+                f"{beside:>12}"
+            )
+    finally:
+        box_kernel._LOADER = kept
+    yield f"loading: {1e3 * loading:.0f} ms, after {box_loops.WORTH_LOADING:,} values"
+
+
+def _taken(
+    release: Callable[[], object], plain: Callable[[], object] | None, loops: box_loops.Loops
+) -> tuple[float, float, float | None]:
+    taken: tuple[list[float], list[float], list[float]] = ([], [], [])
+    with paced(threads=1, show_progress=False):
+        for turn in range(REPEATS + 1):
+            for place, work in enumerate((release, release, plain)):
+                if work is None:
+                    continue
+                box_kernel._LOADER = _Given(loops if place == 1 else None)
+                start = time.process_time()
+                work()
+                if turn:
+                    taken[place].append(time.process_time() - start)
+    numpy, numba, bare = (statistics.median(times) if times else None for times in taken)
+    assert numpy is not None
+    assert numba is not None
+    return numpy, numba, bare

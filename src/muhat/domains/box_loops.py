@@ -1,0 +1,173 @@
+"""The sums of a box lattice in one loop that touches a value once, where numba is installed.
+
+numpy takes a column apart in steps: add, clamp, mask, square, sum. A compiled loop does all of it
+while a value is in a register, to the same bits: the same additions, comparisons and one product.
+To load it takes as long as numpy takes for some hundred million values, so it is loaded when a
+process has added up so many, and never for less. It is used if it makes numpy's sums of values that
+try every branch; else, and without the extra `fast`, numpy goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, SupportsInt
+
+import numpy as np
+
+from muhat.records.columns import FloatArray, Floats, Mask
+from muhat.records.exact import Steps
+
+WORTH_LOADING = 1 << 27
+"""Values after which the loops are loaded: numpy has then spent about what loading takes."""
+
+
+class Line(NamedTuple):
+    """What one coordinate's magic adds need, as floats and their bits; see box_kernel."""
+
+    shift: float
+    lower: float
+    upper: float
+    magic: float
+    absent: float
+    square_magic: float
+
+
+@dataclass(frozen=True)
+class Loops:
+    """Of a block of at most 2^17 values: Σ q, Σ of the rounded squares, and values recorded.
+
+    What counts is decided by `present`, or, where that is None, by the column.
+    """
+
+    whole: Callable[..., tuple[SupportsInt, SupportsInt, SupportsInt]]
+    grouped: Callable[..., None]
+
+    def sums(self, column: Floats, present: Mask | None, line: Line) -> tuple[int, int, int]:
+        """Of all values."""
+        total, squares, recorded = self.whole(*_contiguous(column, present), line)
+        return int(total), int(squares), int(recorded)
+
+    def group_sums(
+        self, column: Floats, present: Mask | None, line: Line, groups: Steps, size: int
+    ) -> Steps:
+        """By group, of shape (3, size); `groups` (rows,) are below `size`."""
+        sums = np.zeros((size, 3), np.int64)
+        self.grouped(*_contiguous(column, present), line, groups, sums)
+        return sums.T
+
+
+class Loader:
+    """Counts the values that numpy adds up, and loads the loops when that has become worth it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values = 0
+        self._loops: Loops | None = None
+        self._tried = False
+
+    def after(self, values: int) -> Loops | None:
+        """The loops, if they are loaded, or worth loading now that so many values more come."""
+        if not self._tried:
+            self._values += values
+            if self._values >= WORTH_LOADING:
+                with self._lock:
+                    if not self._tried:
+                        self._loops, self._tried = checked(), True
+        return self._loops
+
+
+def checked() -> Loops | None:
+    """The loops, if they can be had and do what their source does; else None."""
+    try:
+        loops = compiled()
+        return loops if _agree(loops) else None
+    except Exception:
+        # No numba, one that knows not this Python, or no place for its cache: numpy goes on. The
+        # charge has been made, and a release must not fail for want of speed.
+        return None
+
+
+def compiled() -> Loops:
+    """The loops, compiled or from numba's cache."""
+    import numba
+    from numba import types
+    from numba.extending import register_jitable
+
+    if numba.config.DISABLE_JIT:
+        raise ImportError("numba is told to compile nothing")
+
+    def array(kind: object) -> object:
+        return types.Array(kind, 1, "C", readonly=True)
+
+    register_jitable(_steps)
+    block = array(types.float64), array(types.boolean), types.NamedUniTuple(types.float64, 6, Line)
+    whole = types.UniTuple(types.int64, 3)(*block)
+    grouped = types.void(*block, array(types.int64), types.int64[:, ::1])
+    return Loops(
+        numba.njit(whole, nogil=True, cache=True)(_whole),
+        numba.njit(grouped, nogil=True, cache=True)(_grouped),
+    )
+
+
+def _steps(value: float, kept: bool, line: Line) -> tuple[np.int64, np.int64]:
+    """q of one value, and its rounded square."""
+    rounded = min(max(value + line.shift, line.lower), line.upper) if kept else line.absent
+    size = rounded - line.magic
+    square = size * size + line.square_magic
+    return (
+        np.float64(rounded).view(np.int64) - np.float64(line.magic).view(np.int64),
+        np.float64(square).view(np.int64) - np.float64(line.square_magic).view(np.int64),
+    )
+
+
+def _whole(values: FloatArray, mask: Mask, line: Line) -> tuple[np.int64, np.int64, np.int64]:
+    total = squares = recorded = np.int64(0)
+    for row in range(values.size):
+        kept = np.isfinite(values[row]) and (mask.size == 0 or mask[row])
+        steps, square = _steps(values[row], kept, line)
+        total += steps
+        squares += square
+        recorded += kept
+    return total, squares, recorded
+
+
+def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: Steps) -> None:
+    for row in range(values.size):
+        kept = np.isfinite(values[row]) and (mask.size == 0 or mask[row])
+        steps, square = _steps(values[row], kept, line)
+        group = groups[row]
+        sums[group, 0] += steps
+        sums[group, 1] += square
+        sums[group, 2] += kept
+
+
+def _contiguous(column: Floats, present: Mask | None) -> tuple[FloatArray, Mask]:
+    kept = column.valid if present is None else present
+    mask = np.empty(0, bool) if kept is None else np.ascontiguousarray(kept)
+    return np.ascontiguousarray(column.values), mask
+
+
+def _agree(loops: Loops) -> bool:
+    """Whether the loops do to values that try every branch what their source does, uncompiled."""
+    line = Line(_MAGIC - 0.25, _MAGIC - 2.0**40, _MAGIC + 2.0**45, _MAGIC, _MAGIC + 3.0, _SQUARES)
+    values = np.concatenate([np.ldexp(_FRACTIONS, power) for power in range(-60, 60, 4)] + [_ODD])
+    values = np.concatenate([values, -values])
+    mask, groups = np.arange(len(values)) % 5 > 0, np.arange(len(values)) % 7
+    source = Loops(_whole, _grouped)
+    with np.errstate(all="ignore"):
+        for column in (Floats(values), Floats(values, mask)):
+            (total, by_group), expected = (
+                (each.sums(column, None, line), each.group_sums(column, None, line, groups, 7))
+                for each in (loops, source)
+            )
+            if total != expected[0] or not np.array_equal(by_group, expected[1]):
+                return False
+    return True
+
+
+_MAGIC = 1.5 * 2.0**52
+_SQUARES = 1.5 * 2.0**97
+_FRACTIONS = 1 + np.arange(16) * np.pi / 51
+_ODD = np.array([0.0, 0.25, 0.5, 0.75, 5e-324, 1e308, np.inf, np.nan])
