@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,8 @@ N = 40
 OBLIQUE = np.array([[1.0, 0.5], [0.0, 1.0]]) @ mh.Box([0, 0], [1, 1])
 MEANS = {
     "cap": (mh.Ball(1.0, dim=3), PURE, None),
-    "cap on a line": (mh.Box([0.0], [4.0]), PURE, None),
+    "cap on a line": (mh.Box([0.0], [4.0]), PURE, "cap"),
+    "few numbers": (mh.Box([0.0], [4.0]), PURE, "interval"),
     "cap, oblique": (OBLIQUE, PURE, None),
     "subset": (mh.Points(np.eye(4)), PURE, "subset"),
     "gaussian": (mh.Box([0.0, 0.0], [1.0, 9.0]), NORMAL, None),
@@ -135,5 +138,12 @@ def test_honest_means_at_the_edge_are_not_called_false():
 
 def test_rounds_that_learn_say_so():
     reals = mh.Reals(dim=1, magnitude=10.0)
-    assert LEARNT in repr(protocols.local_mean(domain=reals, n=20_000, privacy=PURE))
+    chain = protocols.local_mean(domain=reals, n=20_000, privacy=PURE)
+    people = math.ceil(chain.randomizer.false_step(chain.users))
+    assert people < chain.users / 10
+    told = f"one false message of {chain.users} moves the number of people up to any value by at "
+    assert f"{LEARNT}: {told}most {people} people, and k of them" in repr(chain)
+    asked = {"n": 20_000, "privacy": PURE, "mechanism": "local-three-rounds"}
+    several = protocols.local_mean(domain=mh.Reals(dim=2, magnitude=10.0), **asked)
+    assert LEARNT in repr(several)
     assert NOT_CAUGHT in repr(protocols.shuffle_mean(domain=reals, n=3000, privacy=MIXED))
