@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import muhat as mh
-from muhat.data import kept, open_source
+from muhat.data import kept, open_source, scratch
 from muhat.data.base import paced
 from muhat.data.csv_file import Parser
 from muhat.data.engine import Accumulator, exact_sums, read_once
@@ -58,6 +58,25 @@ def test_what_is_kept_is_what_was_read(table, decoded, threads):
             found = exact_sums(source, LATTICE)
             assert (found.total, found.rows) == (plain.total, plain.rows)
     assert sum(decoded) == ROWS
+
+
+def test_no_more_than_a_quarter_of_free_memory_is_taken(table, monkeypatch):
+    written, put = [], Scratch.put
+
+    def watched(self, array, place=None):
+        written.append(array.nbytes)
+        return put(self, array, place)
+
+    monkeypatch.setattr(Scratch, "put", watched)
+    monkeypatch.setattr(kept, "MEMORY_BYTES", 1 << 28)
+    assert scratch.room(1 << 28) <= scratch.free_memory() // 4
+    for free in (1 << 40, 1000):
+        monkeypatch.setattr(scratch, "free_memory", lambda free=free: free)
+        source = open_source(table)
+        source.keep()
+        plain = exact_sums(source, LATTICE)
+        assert exact_sums(source, LATTICE) == plain
+        assert bool(written) == (free == 1000)
 
 
 def test_without_it_every_pass_decodes(table, decoded):

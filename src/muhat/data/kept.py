@@ -1,8 +1,8 @@
 """Decoded batches, kept for methods that read the same records several times.
 
 A source that is told to `keep` decodes its files in the first pass. Batches wait in memory up to a
-limit. Text is slow to decode, so beyond the limit its batches wait in a file without a name
-(`scratch.py`); other files are as good as that, and are decoded again.
+part of what is free. Text is slow to decode, so beyond that its batches wait in a file without a
+name (`scratch.py`); other files are as good as that, and are decoded again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Partition
-from muhat.data.scratch import MEMORY_BYTES, Scratch
+from muhat.data.scratch import MEMORY_BYTES, Scratch, room
 from muhat.records.columns import Batch, Column
 
 _STRETCH = 1 << 24
@@ -33,7 +33,7 @@ class Kept:
         self._writes = writes
         self._parts: list[_KeptPart] | None = None
         self._lock = threading.Lock()
-        self._bytes = 0
+        self._bytes, self._most = 0, room(MEMORY_BYTES)
         self._room = np.empty(0, np.uint8)
         self._scratch: Scratch | None = None
 
@@ -48,7 +48,7 @@ class Kept:
         arrays = _arrays(batch)
         size = sum(array.nbytes for array in arrays)
         with self._lock:
-            fits = self._bytes + size <= MEMORY_BYTES
+            fits = self._bytes + size <= self._most
             if fits:
                 places = [self._place(array.nbytes) for array in arrays]
             elif self._writes:
