@@ -1,5 +1,8 @@
 """Files are decoded once for methods that read several times; what is kept is what was read."""
 
+import gc
+import weakref
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -114,6 +117,23 @@ def test_a_mean_of_unknown_location_decodes_once(table, decoded):
     release = mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
     assert np.abs(release.value - 5).max() < 20
     assert sum(decoded) == ROWS
+
+
+def test_what_was_kept_is_gone_with_the_release(table, monkeypatch):
+    made, start = [], kept.Kept.__init__
+
+    def watched(self, **given):
+        made.append(weakref.ref(self))
+        start(self, **given)
+
+    monkeypatch.setattr(kept.Kept, "__init__", watched)
+    # Nothing may wait for the collector: it would hold the records as long.
+    gc.disable()
+    try:
+        mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
+        assert [each() for each in made] == [None]
+    finally:
+        gc.enable()
 
 
 @pytest.fixture
