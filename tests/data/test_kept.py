@@ -1,6 +1,9 @@
 """Files are decoded once for methods that read several times; what is kept is what was read."""
 
 import gc
+import os
+import stat
+import tempfile
 import weakref
 
 import numpy as np
@@ -101,6 +104,16 @@ def test_a_pass_that_was_broken_off_is_made_again(table, decoded):
     with pytest.raises(SourceFailed):
         read_once(source, lambda: Breaks(LATTICE))
     assert exact_sums(source, LATTICE).rows == ROWS
+
+
+def test_a_file_that_things_are_kept_in_has_no_name_and_is_the_users_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = Scratch()
+    span = scratch.put(np.arange(1000))
+    assert scratch.get(span, np.int64).tolist() == list(range(1000))
+    assert not list(tmp_path.iterdir())
+    status = os.fstat(scratch._file.fileno())
+    assert (status.st_nlink, stat.S_IMODE(status.st_mode)) == (0, stat.S_IRUSR | stat.S_IWUSR)
 
 
 def test_a_disk_that_fails_is_a_source_that_failed(table, monkeypatch):
