@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import Any, NoReturn, Self
 
@@ -33,8 +33,10 @@ from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.zonotopes import around_zonotope
 from muhat.errors import InvalidInput
 
-MOST_FACETS = 2_000
-"""Pairs of facets up to which records are moved into a zonotope."""
+MOST_FACETS = 200_000
+"""Pairs of facets up to which records are moved into a zonotope: all of up to 20 generators."""
+
+_TOGETHER = 1 << 13
 
 FLAT = 1e-10
 
@@ -201,7 +203,9 @@ def facet_normals(generators: Matrix) -> Matrix | None:
         return None
     else:
         even = (used / p_norm(used.T, 2)).T
-        chosen = np.array(list(combinations(range(len(even)), rank - 1)), np.intp)
-        _, independent, across = np.linalg.svd(even[chosen])
-        normals = across[independent[:, -1] > FLAT][:, -1]
+        choices, found = combinations(range(len(even)), rank - 1), []
+        while chosen := list(islice(choices, _TOGETHER)):
+            _, independent, across = np.linalg.svd(even[np.array(chosen)])
+            found.append(across[independent[:, -1] > FLAT, -1])
+        normals = np.concatenate(found)
     return np.asarray(normals / np.abs(normals @ used).sum(axis=1)[:, None] @ basis.T)
