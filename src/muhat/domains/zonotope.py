@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,6 +146,27 @@ class Zonotope(Domain):
             float(p_norm(weighted.T, 2).sum()),
         ]
         return min(bounds)
+
+    def log_half_volume(self) -> float | None:
+        return self._log_volume
+
+    @cached_property
+    def _log_volume(self) -> float | None:
+        """ln of 2^d·Σ|det| over all choices of d generators, which tile it."""
+        used = self.generators[:, self.generators.any(axis=0)]
+        if not self.dim <= used.shape[1] or comb(used.shape[1], self.dim) > MOST_FACETS:
+            return None
+        lengths = p_norm(used.T, 2)
+        even, total = (used / lengths).T, 0.0
+        choices = combinations(range(len(even)), self.dim)
+        while chosen := list(islice(choices, _TOGETHER)):
+            places = np.array(chosen)
+            # Of unit vectors a determinant is right to that.
+            sizes = np.maximum(np.abs(np.linalg.det(even[places])) - 2.0**-36, 0.0)
+            total += float(sizes @ np.prod(lengths[places] / lengths.max(), axis=1))
+        if total <= 0:
+            return None
+        return math.log(total) + self.dim * (math.log(2) + math.log(lengths.max())) - 1e-12
 
     def vertices(self) -> Matrix | None:
         used = self.generators[:, self.generators.any(axis=0)]
