@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from muhat.cli.options import (
+    COLUMNS,
     Promised,
     check_rows,
     column_names,
@@ -57,7 +58,6 @@ BOUNDS = click.option(
     metavar="COLUMN=LOW:HIGH",
     help="Clip a column to an interval; once for each column.",
 )
-COLUMNS = click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
 
 
 @click.command(
