@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.domains import Points
 from muhat.release.display import MOST_ROWS, certificate_lines, rounded, shortened, significant
 from muhat.release.population import shows_population
 
@@ -153,6 +154,8 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
     unsaid = answer.domain_is_learnt or answer.domain is None
     rule = None if rule == "center" and unsaid else rule
     lines = [MISSING[rule].format(answer.statistic)] if rule else []
+    if rule == "center" and isinstance(answer.domain, Points):
+        lines.append("Of listed points that is the nearest to it, the first of them at a tie.")
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
         which = "Complete records" if answer.missing == "drop" else "Records"
