@@ -441,7 +441,7 @@ def test_what_a_missing_category_counts_as_is_said():
     data = np.full((40, 3), np.nan)
     release = mh.sum(data, domain=mh.Points(np.eye(3)), n=40, privacy=mh.PureDP(epsilon=60))
     assert release.value == pytest.approx([40, 0, 0], abs=0.5)
-    assert "the nearest to it, the first of them at a tie" in repr(release)
+    assert "as the nearest of the listed points, the first at a tie: if many are" in repr(release)
     assert "at a tie" not in repr(mh.sum(data, domain=mh.Ball(1, 3), n=40, privacy=RHO))
 
 
