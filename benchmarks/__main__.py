@@ -1,7 +1,7 @@
 """Run every benchmark, with one thread of BLAS and of polars.
 
 Peers (OpenDP, diffprivlib, DuckDB, polars) are measured beside muhat where they are installed:
-`pip install '.[bench]'`.
+`pip install '.[bench]'`. So is Spark: `pip install '.[spark]'`, and Java.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: E402  (after the threads)
     planning,
     protocols,
     pushdown,
+    pushdown_spark,
     queries,
     scale,
     sets,
@@ -45,7 +46,8 @@ def main() -> None:
     scale.main()
     sets.main(rows=10**6)
     pushdown.main(rows=10**6)
-    engines.main(quick=True)
+    pushdown_spark.main()
+    engines.main()
     timing.main()
 
 

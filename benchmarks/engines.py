@@ -36,6 +36,7 @@ from benchmarks.engines_asked import (  # noqa: E402
     Work,
     installed,
     questions,
+    write_quoted,
     write_rows,
     write_text,
 )
@@ -52,12 +53,14 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "engines.md"
 PEERS = ("DuckDB", "polars", "pyarrow")
 GOALS = {
-    "Parquet, mean of two columns": 1.5,
-    "Parquet, sum of two columns": 1.5,
-    "Parquet, histogram": 1.5,
-    "Parquet, mean by group": 2.0,
+    "Parquet, mean of two columns": ("DuckDB", 1.5),
+    "Parquet, sum of two columns": ("DuckDB", 1.5),
+    "Parquet, histogram": ("DuckDB", 1.5),
+    "Parquet, mean by group": ("DuckDB", 2.0),
+    "CSV, mean of two columns": ("pyarrow", 1.5),
+    "CSV with quoted line breaks, the same": ("pyarrow", 1.5),
 }
-"""How many times DuckDB's CPU time a release may take."""
+"""How many times a library's CPU time a release may take."""
 
 CHILD = """
 import muhat as mh
@@ -88,15 +91,17 @@ def main(rows: int = ROWS, quick: bool = False, written: bool = False) -> None:
         roomy = shutil.disk_usage(folder).free > LARGE * BYTES_A_ROW
         growing = (*GROWING, LARGE) if roomy and not quick else GROWING
         parquet, text = folder / "rows.parquet", folder / "rows.csv"
+        quoted_text = folder / "quoted.csv"
         write_rows(parquet, rows)
         write_text(parquet, text)
-        header = f"{'':<36}{'muhat':>9}{'in SQL':>9}{'':>7}" + "".join(
+        write_quoted(parquet, quoted_text)
+        header = f"{'':<38}{'muhat':>9}{'in SQL':>9}{'':>7}" + "".join(
             f"{peer:>10}{'':>7}" for peer in PEERS
         )
         asked = shown(
             f"{rows:,} rows: CPU ms, and how many times DuckDB's in SQL, theirs embedded",
             header,
-            _lines(questions(parquet, text), found),
+            _lines(questions(parquet, text, quoted_text), found),
         )
         grown = shown(
             "the mean of two columns of Parquet",
@@ -136,7 +141,7 @@ def _lines(asked: dict[str, dict[str, Work]], found: dict[str, Turns]) -> Iterat
     for question, works in asked.items():
         found[question] = measured(works)
         seconds = _medians(found[question])
-        cells = [f"{question:<36}{1e3 * seconds['muhat']:>9.1f}"]
+        cells = [f"{question:<38}{1e3 * seconds['muhat']:>9.1f}"]
         cells.append(_cell(seconds, "in SQL", 9, seconds.get("in SQL"), seconds.get("DuckDB")))
         cells += [_cell(seconds, peer, 10, seconds["muhat"], seconds.get(peer)) for peer in PEERS]
         yield "".join(cells)
@@ -209,13 +214,13 @@ def _write(
 
 def _verdicts(found: dict[str, Turns]) -> str:
     lines = []
-    for question, most in GOALS.items():
-        ours, theirs = found[question]["muhat"], found[question]["DuckDB"]
+    for question, (peer, most) in GOALS.items():
+        ours, theirs = found[question]["muhat"], found[question][peer]
         ratio = statistics.median(ours) / statistics.median(theirs)
         turns = sorted(one / other for one, other in zip(ours, theirs, strict=True))
         met = "yes" if ratio <= most else "no"
         lines.append(
-            f"- {question}: {ratio:.2f} times DuckDB's, {turns[0]:.2f} to {turns[-1]:.2f} in "
+            f"- {question}: {ratio:.2f} times {peer}'s, {turns[0]:.2f} to {turns[-1]:.2f} in "
             f"single turns; at most {most}: {met}\n"
         )
     return "".join(lines)

@@ -51,7 +51,15 @@ def write_text(parquet: Path, text: Path) -> None:
     pa_csv.write_csv(pq.read_table(parquet), text)
 
 
-def questions(parquet: Path, text: Path) -> dict[str, dict[str, Work]]:
+def write_quoted(parquet: Path, text: Path) -> None:
+    """The same rows as CSV, with a word that is quoted, every third time over two lines."""
+    table = pq.read_table(parquet)
+    words = np.array(['of "three" lines, the first', "and\nmore, the second", "the last, one"])
+    said = pa.array(words[np.arange(len(table)) % len(words)])
+    pa_csv.write_csv(table.append_column("said", said), text)
+
+
+def questions(parquet: Path, text: Path, quoted: Path) -> dict[str, dict[str, Work]]:
     """What is asked, and the work of each library that is installed and has an answer."""
     columns = [*BOTH]
     by_group: dict[str, Any] = {"by": "group", "groups": GROUPS, "privacy": PROMISE}
@@ -64,6 +72,15 @@ def questions(parquet: Path, text: Path) -> dict[str, dict[str, Work]]:
         "privacy": PROMISE,
     }
     averages = "select avg(height), avg(weight) from {}"
+
+    def two_of_text(path: Path) -> dict[str, Work]:
+        return {
+            **_muhat(path, lambda data: mh.mean(data, **known)),
+            **_duckdb(path, averages),
+            **_polars(path, lambda frame, pl: frame.select(pl.col(columns).mean())),
+            **_arrow(path, columns, lambda table: [pc.mean(each) for each in table.columns]),
+        }
+
     return {
         "Parquet, mean of two columns": {
             **_muhat(parquet, lambda data: mh.mean(data, **known)),
@@ -105,12 +122,8 @@ def questions(parquet: Path, text: Path) -> dict[str, dict[str, Work]]:
             **_muhat(parquet, lambda data: mh.mean(data, **unknown)),
             **_one_mean(parquet),
         },
-        "CSV, mean of two columns": {
-            **_muhat(text, lambda data: mh.mean(data, **known)),
-            **_duckdb(text, averages),
-            **_polars(text, lambda frame, pl: frame.select(pl.col(columns).mean())),
-            **_arrow(text, columns, lambda table: [pc.mean(each) for each in table.columns]),
-        },
+        "CSV, mean of two columns": two_of_text(text),
+        "CSV with quoted line breaks, the same": two_of_text(quoted),
         "CSV, mean of unknown location": {
             **_muhat(text, lambda data: mh.mean(data, **unknown)),
             **_one_mean(text),
@@ -164,7 +177,10 @@ def _arrow(path: Path, columns: list[str], ask: Callable[[Any], object]) -> dict
             return pq.read_table(path, columns=columns, use_threads=False)
         wanted = pa_csv.ConvertOptions(include_columns=columns)
         options = pa_csv.ReadOptions(use_threads=False)
-        return pa_csv.read_csv(path, read_options=options, convert_options=wanted)
+        parsed = pa_csv.ParseOptions(newlines_in_values="quoted" in path.name)
+        return pa_csv.read_csv(
+            path, read_options=options, parse_options=parsed, convert_options=wanted
+        )
 
     return {"pyarrow": lambda: ask(read())}
 

@@ -37,6 +37,11 @@ PARTITIONS = (100, 600)
 TEN = [f"x{place}" for place in range(10)]
 CHUNK_ROWS = 1 << 20
 PAGE = Path(__file__).parent / "results" / "pushdown_spark.md"
+MOST, MOST_PARTITION = 2.0, 0.5
+"""How many times Spark's CPU time sums in SQL may take, and milliseconds a partition on the driver.
+
+The latter beyond those that Spark takes for a partition of a query of its own.
+"""
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -63,11 +68,14 @@ def main(rows: int = ROWS, written: bool = False) -> None:
         frames = [session.read.parquet(str(each)) for each in (path, wide)]
         header = f"{'CPU seconds':<40} {'Spark':>8} {'in SQL':>8} {'ratio':>6} {'Python':>8} "
         header += f"{'ratio':>6}"
-        passes = shown(f"sums on Spark, {rows:,} rows", header, _passes(*frames))
+        ratios: dict[str, float] = {}
+        passes = shown(f"sums on Spark, {rows:,} rows", header, _passes(*frames, ratios))
         header = f"{'CPU of the driver':<40} {'Spark':>8} {'in SQL':>8} {'':>6} {'Python':>8}"
-        parts = shown("sums on Spark, by partitions", header, _partitions(session))
+        each: list[float] = []
+        parts = shown("sums on Spark, by partitions", header, _partitions(session, each))
+        verdicts = shown("in one sentence each", "", _verdicts(ratios, each))[1:]
     if written:
-        _write([*passes, "", *parts], rows, library.__version__)
+        _write([*passes, "", *parts], verdicts, rows, library.__version__)
 
 
 def _write_wide(path: Path, rows: int) -> None:
@@ -80,9 +88,10 @@ def _write_wide(path: Path, rows: int) -> None:
             writer.write_table(pa.table(made))
 
 
-def _passes(frame: Any, wide: Any) -> Iterator[str]:
+def _passes(frame: Any, wide: Any, ratios: dict[str, float]) -> Iterator[str]:
     for what, works in _works(frame, wide).items():
         medians = _medians(works, _everybody, REPEATS)
+        ratios[what] = medians[0][1] / medians[0][0]
         for unit, (peer, pushed, python) in zip(("", ", wall"), medians, strict=True):
             line = f"{what + unit:<40} {peer:>8.2f} {pushed:>8.2f} {pushed / peer:>6.2f}"
             yield f"{line} {python:>8.2f} {python / peer:>6.2f}"
@@ -133,7 +142,7 @@ def _through_python(source: Any) -> None:
     source._sql = [None for _ in source._sql]
 
 
-def _partitions(session: Any) -> Iterator[str]:
+def _partitions(session: Any, each: list[float]) -> Iterator[str]:
     java = int(session._jvm.java.lang.ProcessHandle.current().pid())
     every = []
     for parts in PARTITIONS:
@@ -145,8 +154,23 @@ def _partitions(session: Any) -> Iterator[str]:
         yield f"{f'{parts} partitions, seconds':<40} {peer:>8.2f} {pushed:>8.2f} {python:>15.2f}"
     few, lots = every
     more = (PARTITIONS[1] - PARTITIONS[0]) / 1000
-    peer, pushed, python = ((b - a) / more for a, b in zip(few, lots, strict=True))
+    each += [(b - a) / more for a, b in zip(few, lots, strict=True)]
+    peer, pushed, python = each
     yield f"{'a partition, milliseconds':<40} {peer:>8.2f} {pushed:>8.2f} {python:>15.2f}"
+
+
+def _verdicts(ratios: dict[str, float], each: list[float]) -> Iterator[str]:
+    more = [f"{what} ({ratio:.2f})" for what, ratio in ratios.items() if ratio > MOST]
+    yield (
+        f"- In SQL {len(ratios) - len(more)} of {len(ratios)} passes take at most {MOST:g} times "
+        f"the CPU time of Spark's averages" + f"; more: {', '.join(more)}" * bool(more) + "."
+    )
+    peer, pushed, _ = each
+    met = "yes" if pushed - peer <= MOST_PARTITION else "no"
+    yield (
+        f"- A partition takes {pushed - peer:.2f} ms of the driver beyond the {peer:.2f} that "
+        f"Spark takes for one of its own query; at most {MOST_PARTITION:g}: {met}."
+    )
 
 
 def _medians(
@@ -173,14 +197,14 @@ def _of_these(pids: set[int]) -> float:
     return sum(process.seconds for process in family(pids) if process.pid in pids)
 
 
-def _write(lines: list[str], rows: int, made: str) -> None:
+def _write(lines: list[str], verdicts: list[str], rows: int, made: str) -> None:
     PAGE.write_text(
         "# Sums on Spark beside its own averages\n\n"
         f"`python -m benchmarks.pushdown_spark --write`, {rows:,} rows of Parquet files, a master "
         "and two workers of one core each, CPU seconds of all processes (Java's, too), and wall "
         f"time, in turns, warm, the median of {REPEATS}. {versions()}, Spark {made}.\n\n"
         "“In SQL” is Spark at the exact integers of every record, “Python” the embedded engine in "
-        "Spark's Python workers.\n\n" + fenced(lines)
+        "Spark's Python workers.\n\n" + fenced(lines) + "\n" + "\n".join(verdicts) + "\n"
     )
 
 

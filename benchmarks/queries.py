@@ -124,37 +124,9 @@ def tables_of_marginals() -> None:
         )
 
 
-def streams() -> None:
-    """A million pushes, one by one, beside as many additions in a Python loop."""
-    horizon = 1_000_000
-
-    def additions() -> float:
-        total = 0.0
-        for _ in range(horizon):
-            total += 0.7
-        return total
-
-    _, plain = timed(additions)
-    print("\nStream of 1,000,000 running sums (CPU seconds)")
-    for memory in ("full", "few-buffers"):
-        counter, making = timed(
-            lambda memory=memory: mh.stream.prefix_counter(  # type: ignore[misc]
-                horizon=horizon, privacy=mh.ZCDP(rho=0.1), memory=memory
-            )
-        )
-
-        def pushes(counter: mh.stream.PrefixCounter[float] = counter) -> None:
-            for _ in range(horizon):
-                counter.push(0.7)
-
-        _, taken = timed(pushes)
-        print(f"  {memory}: made in {making:.1f}, pushes {taken:.1f} ({taken / plain:.0f}× a loop)")
-
-
 def main() -> None:
     table()
     tables_of_marginals()
-    streams()
 
 
 if __name__ == "__main__":

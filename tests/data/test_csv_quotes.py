@@ -8,7 +8,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muhat.data.csv_quotes import cleaned, layout
+from muhat.data.csv_quotes import Layout, cleaned, layout
 
 
 def attempt(text: bytes, start: int, delimiter: bytes) -> tuple[int, bool] | None:
@@ -61,6 +61,10 @@ TEXTS = st.text(alphabet='"",\n\r;a', max_size=40).map(str.encode)
 @given(TEXTS, st.sampled_from([b",", b";"]))
 @settings(max_examples=600, deadline=None, derandomize=True)
 def test_records_are_those_of_the_rule(text: bytes, delimiter: bytes) -> None:
+    require_those_of_the_rule(text, delimiter)
+
+
+def require_those_of_the_rule(text: bytes, delimiter: bytes) -> None:
     expected = reference(text, delimiter)
     found = layout(text, delimiter, final=True)
     if found is None:
@@ -68,9 +72,35 @@ def test_records_are_those_of_the_rule(text: bytes, delimiter: bytes) -> None:
         return
     assert found.end == len(text)
     assert cleaned(text, found) == b"".join(blanked(*each) for each in expected)
-    count = text.count(b"\n") + (not text.endswith(b"\n")) if found.ends is None else None
-    assert len(expected) == (count or len(found.ends))
+    assert len(expected) == found.count
     assert found.first == len(expected[0][0])
+
+
+LONG = st.sampled_from(
+    [b'"', b'""', b",", b"\n", b"\r\n", b"a" * 7, b"a" * 62, b"a" * 63, b"a" * 64]
+)
+
+
+@given(st.lists(LONG, max_size=40).map(b"".join))
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_records_of_any_length_are_those_of_the_rule(text: bytes) -> None:
+    """Quotes are far from each other, or at the ends of the words that bits are taken in."""
+    require_those_of_the_rule(text, b",")
+
+
+QUOTED = st.sampled_from([b"a" * 61, b"a" * 62, b"a" * 63, b"\n", b"\r\n", b'""', b","])
+
+
+@given(st.lists(st.lists(QUOTED, max_size=6).map(b"".join), min_size=1, max_size=8), st.booleans())
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_long_cells_that_are_quoted_end_where_they_are_closed(
+    cells: list[bytes], ended: bool
+) -> None:
+    records = [b'1,"' + cell + b'"\n' for cell in cells]
+    text = b"".join(records) if ended else b"".join(records)[:-1]
+    first = len(records[0]) - (len(cells) == 1 and not ended)
+    assert layout(text, b",", final=True) == Layout(first, len(text), len(cells))
+    assert cleaned(text, Layout(first, len(text), len(cells))) == text
 
 
 SHORT = st.sampled_from([b"x", b'""', b'"a"', b'"a""b"', b'"\r"', b'"\n"', b'"a\nb"', b'"a\n\nb"'])
@@ -78,22 +108,16 @@ SHORT = st.sampled_from([b"x", b'""', b'"a"', b'"a""b"', b'"\r"', b'"\n"', b'"a\
 
 @given(st.lists(SHORT, min_size=1, max_size=6), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @settings(max_examples=300, deadline=None, derandomize=True)
-def test_lines_are_records_if_short_cells_beside_long_ones_have_no_line_breaks(
+def test_cells_beside_long_ones_may_have_line_breaks(
     cells: list[bytes], end: bytes, ended: bool
 ) -> None:
     records = [b"1234567890" * 8 + b"," + cell + end for cell in cells]
     text = b"".join(records) if ended else b"".join(records).removesuffix(end)
     found = layout(text, b",", final=True)
     assert found is not None
-    assert (found.ends is None) == all(b"\n" not in cell for cell in cells)
-    assert (found.first, found.end, found.bad) == (
-        len(text) if len(cells) == 1 else len(records[0]),
-        len(text),
-        None,
-    )
+    first = len(text) if len(cells) == 1 else len(records[0])
+    assert found == Layout(first, len(text), len(cells))
     assert cleaned(text, found) == text
-    if found.ends is not None:
-        assert len(found.ends) == len(cells)
 
 
 @given(TEXTS, TEXTS)
@@ -136,10 +160,7 @@ def test_what_a_writer_wrote_is_found_record_by_record(
     found = layout(whole, delimiter.encode(), final=True)
     assert found is not None
     assert cleaned(whole, found) == whole
-    if found.ends is not None:
-        assert [whole[a:b] for a, b in zip([0, *found.ends], found.ends, strict=False)] == texts
-    else:
-        assert all(text.count(b"\n") == 1 for text in texts)
+    assert found == Layout(len(texts[0]), len(whole), len(texts))
 
 
 def test_a_stray_quote_costs_its_own_line_and_no_other() -> None:

@@ -1,12 +1,18 @@
 """Files are decoded once for methods that read several times; what is kept is what was read."""
 
+import gc
+import os
+import stat
+import tempfile
+import weakref
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import muhat as mh
-from muhat.data import kept, open_source
+from muhat.data import kept, open_source, scratch
 from muhat.data.base import paced
 from muhat.data.csv_file import Parser
 from muhat.data.engine import Accumulator, exact_sums, read_once
@@ -60,6 +66,25 @@ def test_what_is_kept_is_what_was_read(table, decoded, threads):
     assert sum(decoded) == ROWS
 
 
+def test_no_more_than_a_quarter_of_free_memory_is_taken(table, monkeypatch):
+    written, put = [], Scratch.put
+
+    def watched(self, array, place=None):
+        written.append(array.nbytes)
+        return put(self, array, place)
+
+    monkeypatch.setattr(Scratch, "put", watched)
+    monkeypatch.setattr(kept, "MEMORY_BYTES", 1 << 28)
+    assert scratch.room(1 << 28) <= scratch.free_memory() // 4
+    for free in (1 << 40, 1000):
+        monkeypatch.setattr(scratch, "free_memory", lambda free=free: free)
+        source = open_source(table)
+        source.keep()
+        plain = exact_sums(source, LATTICE)
+        assert exact_sums(source, LATTICE) == plain
+        assert bool(written) == (free == 1000)
+
+
 def test_without_it_every_pass_decodes(table, decoded):
     source = open_source(table)
     for _ in range(2):
@@ -81,6 +106,16 @@ def test_a_pass_that_was_broken_off_is_made_again(table, decoded):
     assert exact_sums(source, LATTICE).rows == ROWS
 
 
+def test_a_file_that_things_are_kept_in_has_no_name_and_is_the_users_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    scratch = Scratch()
+    span = scratch.put(np.arange(1000))
+    assert scratch.get(span, np.int64).tolist() == list(range(1000))
+    assert not list(tmp_path.iterdir())
+    status = os.fstat(scratch._file.fileno())
+    assert (status.st_nlink, stat.S_IMODE(status.st_mode)) == (0, stat.S_IRUSR | stat.S_IWUSR)
+
+
 def test_a_disk_that_fails_is_a_source_that_failed(table, monkeypatch):
     monkeypatch.setattr(kept, "MEMORY_BYTES", 0)
     source = open_source(table)
@@ -95,6 +130,23 @@ def test_a_mean_of_unknown_location_decodes_once(table, decoded):
     release = mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
     assert np.abs(release.value - 5).max() < 20
     assert sum(decoded) == ROWS
+
+
+def test_what_was_kept_is_gone_with_the_release(table, monkeypatch):
+    made, start = [], kept.Kept.__init__
+
+    def watched(self, **given):
+        made.append(weakref.ref(self))
+        start(self, **given)
+
+    monkeypatch.setattr(kept.Kept, "__init__", watched)
+    # Nothing may wait for the collector: it would hold the records as long.
+    gc.disable()
+    try:
+        mh.mean(table, domain=mh.Reals(2, magnitude=1e6), n=ROWS, privacy=mh.ZCDP(rho=1))
+        assert [each() for each in made] == [None]
+    finally:
+        gc.enable()
 
 
 @pytest.fixture

@@ -122,6 +122,37 @@ def test_columns_and_masks_that_are_not_contiguous_have_their_sums(loaded):
     assert plain == looped
 
 
+def of_another_order(values):
+    return values.astype(">f8"), np.arange(len(values)).astype(">i8") % 3
+
+
+def unaligned(values):
+    flat = np.empty(8 * len(values) + 1, np.uint8)[1:].view(np.float64)
+    flat[:] = values
+    return flat, (np.arange(2 * len(values)) % 3)[::2]
+
+
+def read_only(values):
+    values, groups = values.copy(), np.arange(len(values), dtype=np.int32) % 3
+    values.flags.writeable = groups.flags.writeable = False
+    return values, groups
+
+
+@pytest.mark.parametrize("made", [of_another_order, unaligned, read_only])
+def test_arrays_of_any_layout_have_their_sums(loaded, made):
+    lattice = BoxLattice.around([0.0], [1.0])
+    values, groups = made(np.linspace(-1, 2, 30))
+    counts = np.bincount(groups.astype(np.int64))
+
+    def work():
+        kernel = BoxKernel(lattice.coordinates(), squares=True)
+        by_group = kernel.group_sums([Floats(values)], groups, counts, drop=False)
+        return kernel.sums([Floats(values)], drop=False), [each.tolist() for each in by_group]
+
+    plain, looped = by_numpy_and_by_loops(loaded, work)
+    assert plain == looped
+
+
 def test_loops_are_loaded_once_and_not_before_it_is_worth_it(monkeypatch):
     asked = []
     monkeypatch.setattr(box_loops, "checked", lambda: asked.append(1) or None)

@@ -99,9 +99,9 @@ def test_a_flat_zonotope_clips_to_its_plane():
 
 def test_flat_ones_and_too_many_facets_take_the_coordinates_of_the_generators():
     flat = mh.Zonotope([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    many = mh.Zonotope(RNG.normal(size=(7, 14)))
+    many = mh.Zonotope(RNG.normal(size=(9, 24)))
     with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
-        many.clip(np.zeros(7))
+        many.clip(np.zeros(9))
     for K in (flat, many, flat + mh.Ball(1, 3)):
         with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
             mh.plan_mean(domain=K, n=10, privacy=mh.GDP(1.0))
@@ -110,6 +110,20 @@ def test_flat_ones_and_too_many_facets_take_the_coordinates_of_the_generators():
         image = K.generators @ mh.Box([-1] * count, [1] * count)
         plan = mh.plan_mean(domain=image, n=10, privacy=mh.GDP(1.0))
         assert plan.expected_error == pytest.approx(mh.gamma(K) / 10, rel=1e-6)
+
+
+def test_twenty_generators_in_five_dimensions_have_their_records_released():
+    """Beyond the facets that are found at a time; once in 10^15 draws."""
+    K = mh.Zonotope(RNG.normal(size=(5, 20)))
+    plan = mh.plan_mean(domain=K, n=50, privacy=mh.ZCDP(0.5))
+    data = RNG.normal(size=(50, 5)) * 20
+    moved = K.clip(data)
+    assert (np.abs(moved - data).max(axis=1) > 0).any()
+    directions = RNG.normal(size=(500, 5))
+    assert (moved @ directions.T <= K.reach(directions) * (1 + 1e-9)).all()
+    far = np.abs(plan.release(data).value - moved.mean(axis=0))
+    assert (far < 8 * plan.standard_error).all()
+    assert len(mh.Zonotope(RNG.normal(size=(6, 18))).facets) == 8568  # 18 over 5
 
 
 def test_an_image_of_a_box_takes_records_of_the_box():

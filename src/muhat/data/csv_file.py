@@ -11,6 +11,7 @@ record of which everything is missing.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -165,14 +166,17 @@ def _names(header: bytes, delimiter: str) -> list[str]:
     text = header.decode("utf-8", "replace").rstrip("\r\n")
     if not text.strip():
         raise InvalidInput(_NO_HEADER)
-    names: list[str] | None = None
-    try:
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error:
-        names = None
-    if names is None:
+    lines: list[list[str]] = []
+    with contextlib.suppress(csv.Error):
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    if not lines:
         raise InvalidInput("the header of a CSV file must have well-formed quotes.")
-    return [name.strip() for name in names]
+    if len(lines) > 1:
+        raise InvalidInput(
+            "lines of a CSV file end in a line feed, not in a carriage return alone. Convert it: "
+            "tr '\\r' '\\n' < OLD > NEW."
+        )
+    return [name.strip() for name in lines[0]]
 
 
 def _hint(start: bytes) -> None:

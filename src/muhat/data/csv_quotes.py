@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 Codes = NDArray[np.uint8]
 Positions = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
+_WORD_BITS = 64
 QUOTE, BREAK, RETURN, SPACE = b'"\n\r '
 
 
@@ -28,12 +30,13 @@ QUOTE, BREAK, RETURN, SPACE = b'"\n\r '
 class Layout:
     """The whole records of a text: the first ends at `first`, the last at `end`.
 
-    `ends` are all of their ends, one past the line break, None if every line is a record; `bad`
-    says which of them have malformed quotes, None if none has.
+    Where quotes are malformed `ends` are the ends of all records, one past the line break, and
+    `bad` says of which nothing can be read. Else a record ends where a line break is not quoted.
     """
 
     first: int
     end: int
+    count: int
     ends: Positions | None = None
     bad: Mask | None = None
 
@@ -53,29 +56,76 @@ def layout(text: bytes, delimiter: bytes, *, final: bool) -> Layout | None:
     `final` says that nothing follows; else what comes after the last whole record is left over.
     """
     stop = len(text) if final else text.rfind(b"\n") + 1
+    if text.find(b'"', 0, stop) < 0:
+        return lines(text, stop)
+    codes = np.frombuffer(text, np.uint8, stop)
+    found = _well_formed(codes, delimiter)
+    if found is not None and (found.end == stop or not final):
+        return found if found.count else None
+    breaks = _breaks(codes)
+    before = np.searchsorted(np.flatnonzero(codes == QUOTE), breaks)
+    ends, bad = _paired(quotes_in(codes, delimiter), breaks, before, final)
+    return Layout(int(ends[0]), int(ends[-1]), len(ends), ends, bad) if len(ends) else None
+
+
+def lines(text: bytes, stop: int) -> Layout | None:
+    """Every line up to `stop`, where one ends, is a record; None if there is none."""
     if not stop:
         return None
-    if text.find(b'"', 0, stop) < 0:
-        return Layout(text.find(b"\n") + 1 or stop, stop)
     codes = np.frombuffer(text, np.uint8, stop)
-    places = np.flatnonzero(codes == QUOTE)
-    # Well formed from the first to the last, as a writer writes them.
-    opened, closed = places[0::2], places[1::2]
-    well_formed = (
-        _may_open(codes, opened, delimiter).all() and _may_close(codes, closed, delimiter).all()
+    count = int(np.count_nonzero(codes == BREAK)) + int(codes[-1] != BREAK)
+    return Layout(text.find(b"\n") + 1 or stop, stop, count)
+
+
+def _well_formed(codes: Codes, delimiter: bytes) -> Layout | None:
+    """The records, none of them if none ends, of quotes as a writer writes them; else None.
+
+    Of every byte there is a bit, 64 a word: far fewer words than there are quotes.
+    """
+    quotes, breaks = (_bits(codes == code) for code in (QUOTE, BREAK))
+    # Before the text is a line break, and behind it.
+    breaks[-1] |= np.uint64(codes[-1] != BREAK) << np.uint64(len(codes) % _WORD_BITS)
+    beside = quotes | breaks
+    for code in delimiter:
+        beside |= _bits(codes == code)
+    opening, closing = beside << 1, beside | _bits(codes == RETURN)
+    opening[1:] |= beside[:-1] >> _WORD_BITS - 1
+    opening[0] |= 1
+    carried = closing[1:] << _WORD_BITS - 1
+    closing >>= 1
+    closing[:-1] |= carried
+    quoted = _odd(quotes)
+    if (quotes & ((quoted & ~opening) | ~(quoted | closing))).any():
+        return None
+    ends = breaks & ~quoted
+    words = np.flatnonzero(ends)
+    if not len(words):
+        return Layout(0, 0, 0)
+    first, last = map(int, ends[words[[0, -1]]])
+    stops = (first & -first).bit_length(), last.bit_length()
+    first_stop, stop = (
+        min(_WORD_BITS * int(word) + bits, len(codes))
+        for word, bits in zip(words[[0, -1]], stops, strict=True)
     )
-    if well_formed and _surely_within_lines(codes, opened, closed):
-        return Layout(text.find(b"\n") + 1 or stop, stop)
-    breaks = np.flatnonzero(codes == BREAK) + 1
-    if not len(breaks) or breaks[-1] < stop:
-        breaks = np.append(breaks, stop)
-    before = np.searchsorted(places, breaks)
-    if well_formed:
-        ends = breaks[before % 2 == 0]
-        if not final or (len(ends) and ends[-1] == stop):
-            return Layout(int(ends[0]), int(ends[-1]), ends) if len(ends) else None
-    ends, bad = _paired(quotes_in(codes, delimiter), breaks, before, final)
-    return Layout(int(ends[0]), int(ends[-1]), ends, bad) if len(ends) else None
+    return Layout(first_stop, stop, int(np.bitwise_count(ends).sum()))
+
+
+def _bits(chosen: Mask) -> Words:
+    """A mask as bits, the first the lowest, and at least one more."""
+    words = np.zeros(len(chosen) // _WORD_BITS + 1, "<u8")
+    packed = np.packbits(chosen, bitorder="little")
+    words.view(np.uint8)[: len(packed)] = packed
+    return words
+
+
+def _odd(bits: Words) -> Words:
+    """Whether an odd number of bits are set up to every bit, with it."""
+    odd = bits.copy()
+    for power in range(6):
+        odd ^= odd << (1 << power)
+    before = np.bitwise_xor.accumulate(odd >> _WORD_BITS - 1)[:-1]
+    odd[1:] ^= np.negative(before)
+    return odd
 
 
 def quotes_in(codes: Codes, delimiter: bytes, before: int = BREAK, after: int = BREAK) -> Quotes:
@@ -109,21 +159,6 @@ def _may_close(codes: Codes, places: Positions, delimiter: bytes, after: int = B
     if len(places) and places[-1] == len(codes) - 1:
         following[-1] = after
     return closes[following]
-
-
-def _surely_within_lines(codes: Codes, opened: Positions, closed: Positions) -> bool:
-    """Whether no quoted cell has a line break; False, too, where all breaks are as soon found."""
-    if len(closed) < len(opened):
-        return False
-    longest = int((closed - opened).max())
-    if longest * len(opened) > len(codes) // 4:
-        return False
-    for step in range(1, longest):
-        looked_at = opened + step
-        breaks = codes.take(looked_at, mode="clip") == BREAK
-        if breaks.any() and (looked_at < closed)[breaks].any():
-            return False
-    return True
 
 
 def _paired(
@@ -209,6 +244,13 @@ def _with_stray_returns(codes: Codes, found: Layout) -> Mask | None:
 def _ends(codes: Codes, found: Layout) -> Positions:
     if found.ends is not None:
         return found.ends
+    breaks = _breaks(codes)
+    ends: Positions = breaks[np.searchsorted(np.flatnonzero(codes == QUOTE), breaks) % 2 == 0]
+    return ends
+
+
+def _breaks(codes: Codes) -> Positions:
+    """The ends of all lines."""
     breaks = np.flatnonzero(codes == BREAK) + 1
     whole = len(breaks) and breaks[-1] == len(codes)
     return breaks if whole else np.append(breaks, len(codes))

@@ -1,22 +1,23 @@
 """Decoded batches, kept for methods that read the same records several times.
 
 A source that is told to `keep` decodes its files in the first pass. Batches wait in memory up to a
-limit. Text is slow to decode, so beyond the limit its batches wait in a file without a name
-(`scratch.py`); other files are as good as that, and are decoded again.
+part of what is free. Text is slow to decode, so beyond that its batches wait in a file without a
+name (`scratch.py`); other files are as good as that, and are decoded again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Partition
-from muhat.data.scratch import MEMORY_BYTES, Scratch
+from muhat.data.scratch import MEMORY_BYTES, Scratch, room
 from muhat.records.columns import Batch, Column
 
 _STRETCH = 1 << 24
@@ -33,22 +34,25 @@ class Kept:
         self._writes = writes
         self._parts: list[_KeptPart] | None = None
         self._lock = threading.Lock()
-        self._bytes = 0
+        self._bytes, self._most = 0, room(MEMORY_BYTES)
         self._room = np.empty(0, np.uint8)
         self._scratch: Scratch | None = None
 
     def of(self, partitions: Sequence[Partition]) -> list[Partition]:
         """The same partitions; those that were read to their end are not read again."""
         if self._parts is None:
-            self._parts = [_KeptPart(each, self) for each in partitions]
-        return [Partition(each.partition.size, each.batches) for each in self._parts]
+            self._parts = [_KeptPart(each) for each in partitions]
+        # Parts know nothing of this object: all of it is gone as soon as its source is.
+        return [
+            Partition(each.partition.size, partial(each.batches, self.keep)) for each in self._parts
+        ]
 
     def keep(self, batch: Batch) -> Batch | _Written | None:
         """A copy of the batch, or where it was written; None if there is no room for it."""
         arrays = _arrays(batch)
         size = sum(array.nbytes for array in arrays)
         with self._lock:
-            fits = self._bytes + size <= MEMORY_BYTES
+            fits = self._bytes + size <= self._most
             if fits:
                 places = [self._place(array.nbytes) for array in arrays]
             elif self._writes:
@@ -73,19 +77,19 @@ class Kept:
 class _KeptPart:
     """One partition."""
 
-    def __init__(self, partition: Partition, kept: Kept) -> None:
+    def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self._kept = kept
         self._batches: list[Batch | _Written] | None = None
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self, keep: Callable[[Batch], Batch | _Written | None]) -> Iterator[Batch]:
+        """As they were kept, or as they are decoded now, each given to `keep`."""
         if self._batches is not None:
             for each in self._batches:
                 yield each if isinstance(each, Batch) else each.batch()
             return
         found = []
         for batch in self.partition.batches():
-            found.append(self._kept.keep(batch))
+            found.append(keep(batch))
             yield batch
         whole = [each for each in found if each is not None]
         # Half a partition would be decoded with the rest of it, and is not worth its room.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import weakref
@@ -12,7 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 MEMORY_BYTES = 1 << 28
-"""What is kept in memory before a file like this is made."""
+"""At most so much is kept in memory before a file like this is made: see `room`."""
+
+
+def room(most: int) -> int:
+    """Bytes to be kept in memory: a quarter of what is free, at most so many."""
+    return min(most, free_memory() // 4)
+
+
+def free_memory() -> int:
+    """Bytes that processes can still have, where the system says it as Linux does."""
+    try:
+        with open("/proc/meminfo", "rb") as lines:
+            found = next(line for line in lines if line.startswith(b"MemAvailable:"))
+        return int(found.split()[1]) << 10
+    except (OSError, StopIteration):
+        return sys.maxsize
 
 
 @dataclass(frozen=True)

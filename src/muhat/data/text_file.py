@@ -15,14 +15,14 @@ import gzip
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
 from muhat.data.base import Partition, hold_freed_memory
-from muhat.data.csv_quotes import BREAK, Layout, cleaned, layout, quotes_in
+from muhat.data.csv_quotes import BREAK, Layout, cleaned, layout, lines, quotes_in
 from muhat.data.file import File
 from muhat.data.selection import Coders
 from muhat.errors import InvalidInput
@@ -36,26 +36,17 @@ LONGEST_RECORD = 1 << 24
 class Piece:
     """Whole records at the start of `text`; the next one begins at the byte `end` of the file.
 
-    Without a layout it stands for one record that was too long to be held. `known` is how many
-    records it has, if they were counted before.
+    Without a layout it stands for one record that was too long to be held.
     """
 
     end: int
     text: bytes = b""
     layout: Layout | None = None
-    known: int | None = None
 
     @property
     def count(self) -> int:
         """How many records it has."""
-        if self.layout is None:
-            return 1
-        if self.known is not None:
-            return self.known
-        if self.layout.ends is not None:
-            return len(self.layout.ends)
-        codes = np.frombuffer(self.text, np.uint8, self.layout.end)
-        return int(np.count_nonzero(codes == BREAK)) + bool(codes[-1] != BREAK)
+        return 1 if self.layout is None else self.layout.count
 
     def lines(self) -> bytes:
         """The records as they are."""
@@ -105,8 +96,7 @@ def pieces(
 def _laid_out(text: bytes, delimiter: bytes | None, final: bool) -> Layout | None:
     if delimiter is not None:
         return layout(text, delimiter, final=final)
-    stop = len(text) if final else text.rfind(b"\n") + 1
-    return Layout(text.find(b"\n") + 1 or stop, stop) if stop else None
+    return lines(text, len(text) if final else text.rfind(b"\n") + 1)
 
 
 def _end_of_long_record(
@@ -241,13 +231,12 @@ class TextFile(File):
             if len(text) < end - start:
                 # It has changed, which is found out when it has been read.
                 break
-            yield Piece(end, text, Layout(len(text), len(text)), count)
+            yield Piece(end, text, Layout(len(text), len(text), count))
             start = end
         for piece in pieces(file, start, self._delimiter):
             found = piece.layout
             # Where there are returns a second look takes the ends of all records.
             if found is not None and found.bad is None and piece.text.find(b"\r", 0, found.end) < 0:
-                piece = replace(piece, known=piece.count)
                 self._plain[start] = piece.end, piece.count
             start = piece.end
             yield piece

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.scratch import MEMORY_BYTES, Scratch, Stretch
+from muhat.data.scratch import MEMORY_BYTES, Scratch, Stretch, room
 from muhat.data.unit_choice import Mixer, RowBlock
 from muhat.data.unit_ids import Identities, Rows, Words
 from muhat.records.columns import Batch, Column, Decimals, Floats, Integers, Mask
@@ -130,7 +130,7 @@ class WaitingRows:
         self._mixer = mixer
         self._lock = threading.Lock()
         self._rows: dict[RowLayout, list[Words]] = {}
-        self._bytes = 0
+        self._bytes, self._most = 0, room(MEMORY_BYTES)
         self._disk: _Disk | None = None
         self._written: list[_Written] = []
         self.unread: dict[RowLayout, int] = {}
@@ -156,7 +156,7 @@ class WaitingRows:
         with self._lock:
             self._rows.setdefault(layout, []).append(words)
             self._bytes += words.nbytes
-            if self._bytes > MEMORY_BYTES:
+            if self._bytes > self._most:
                 self._write()
 
     def parts(self) -> list[RowsPart]:

@@ -46,7 +46,7 @@ class Loops:
 
     def sums(self, column: Floats, present: Mask | None, line: Line) -> tuple[int, int, int]:
         """Of all values."""
-        total, squares, recorded = self.whole(*_contiguous(column, present), line)
+        total, squares, recorded = self.whole(*_plain(column, present), line)
         return int(total), int(squares), int(recorded)
 
     def group_sums(
@@ -54,7 +54,7 @@ class Loops:
     ) -> Steps:
         """By group, of shape (3, size); `groups` (rows,) are below `size`."""
         sums = np.zeros((size, 3), np.int64)
-        self.grouped(*_contiguous(column, present), line, groups, sums)
+        self.grouped(*_plain(column, present), line, np.require(groups, np.int64, ["C", "A"]), sums)
         return sums.T
 
 
@@ -143,10 +143,11 @@ def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: St
         sums[group, 2] += kept
 
 
-def _contiguous(column: Floats, present: Mask | None) -> tuple[FloatArray, Mask]:
+def _plain(column: Floats, present: Mask | None) -> tuple[FloatArray, Mask]:
+    """Values and a mask, empty for none, as they were compiled for: others would be refused."""
     kept = column.valid if present is None else present
-    mask = np.empty(0, bool) if kept is None else np.ascontiguousarray(kept)
-    return np.ascontiguousarray(column.values), mask
+    mask = np.empty(0, bool) if kept is None else np.require(kept, bool, ["C", "A"])
+    return np.require(column.values, np.float64, ["C", "A"]), mask
 
 
 def _agree(loops: Loops) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import Any, NoReturn, Self
 
@@ -33,8 +34,10 @@ from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.zonotopes import around_zonotope
 from muhat.errors import InvalidInput
 
-MOST_FACETS = 2_000
-"""Pairs of facets up to which records are moved into a zonotope."""
+MOST_FACETS = 200_000
+"""Pairs of facets up to which records are moved into a zonotope: all of up to 20 generators."""
+
+_TOGETHER = 1 << 13
 
 FLAT = 1e-10
 
@@ -144,6 +147,27 @@ class Zonotope(Domain):
         ]
         return min(bounds)
 
+    def log_half_volume(self) -> float | None:
+        return self._log_volume
+
+    @cached_property
+    def _log_volume(self) -> float | None:
+        """ln of 2^d·Σ|det| over all choices of d generators, which tile it."""
+        used = self.generators[:, self.generators.any(axis=0)]
+        if not self.dim <= used.shape[1] or comb(used.shape[1], self.dim) > MOST_FACETS:
+            return None
+        lengths = p_norm(used.T, 2)
+        even, total = (used / lengths).T, 0.0
+        choices = combinations(range(len(even)), self.dim)
+        while chosen := list(islice(choices, _TOGETHER)):
+            places = np.array(chosen)
+            # Of unit vectors a determinant is right to that.
+            sizes = np.maximum(np.abs(np.linalg.det(even[places])) - 2.0**-36, 0.0)
+            total += float(sizes @ np.prod(lengths[places] / lengths.max(), axis=1))
+        if total <= 0:
+            return None
+        return math.log(total) + self.dim * (math.log(2) + math.log(lengths.max())) - 1e-12
+
     def vertices(self) -> Matrix | None:
         used = self.generators[:, self.generators.any(axis=0)]
         corners = signs(used.shape[1], self.dim)
@@ -201,7 +225,9 @@ def facet_normals(generators: Matrix) -> Matrix | None:
         return None
     else:
         even = (used / p_norm(used.T, 2)).T
-        chosen = np.array(list(combinations(range(len(even)), rank - 1)), np.intp)
-        _, independent, across = np.linalg.svd(even[chosen])
-        normals = across[independent[:, -1] > FLAT][:, -1]
+        choices, found = combinations(range(len(even)), rank - 1), []
+        while chosen := list(islice(choices, _TOGETHER)):
+            _, independent, across = np.linalg.svd(even[np.array(chosen)])
+            found.append(across[independent[:, -1] > FLAT, -1])
+        normals = np.concatenate(found)
     return np.asarray(normals / np.abs(normals @ used).sum(axis=1)[:, None] @ basis.T)

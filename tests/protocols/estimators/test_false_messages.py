@@ -10,6 +10,7 @@ import pytest
 import muhat as mh
 from muhat import protocols
 from muhat.protocols.estimators.false_messages import LEARNT, NOT_CAUGHT, OUTSIDE
+from muhat.protocols.randomizers.noise_randomizer import NoiseRandomizer
 from muhat.protocols.roles.messages import pack
 
 PURE = mh.PureDP(epsilon=1.0)
@@ -25,6 +26,8 @@ MEANS = {
     "subset": (mh.Points(np.eye(4)), PURE, "subset"),
     "gaussian": (mh.Box([0.0, 0.0], [1.0, 9.0]), NORMAL, None),
     "gaussian, oblique": (OBLIQUE, NORMAL, None),
+    "stairs": (mh.Box([0.0, 0.0], [1.0, 9.0]), mh.PureDP(epsilon=8.0), None),
+    "stairs, oblique": (OBLIQUE, mh.PureDP(epsilon=8.0), None),
 }
 
 
@@ -32,9 +35,9 @@ def loudest(randomizer, rows):
     """Nonces and payloads that a sender may choose: every answer is one of some record."""
     draw = np.random.default_rng(3)
     nonces = draw.integers(0, 256, (rows, 16), np.uint8)
-    if randomizer.kind == "gaussian":
-        signs = draw.choice([-1, 1], (rows, randomizer.payload_bytes // 4))
-        payloads = (signs * randomizer.reach).astype("<i4").view(np.uint8)
+    if isinstance(randomizer, NoiseRandomizer):
+        signs = draw.choice([-1, 1], (rows, randomizer.query.rows))
+        payloads = (signs * randomizer.reach).astype(randomizer.number).view(np.uint8)
     else:
         payloads = randomizer.randomize(draw.normal(0, 9, (rows, randomizer.record_dim)), nonces)
     assert randomizer.valid(payloads).all()
