@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,19 @@ from muhat.domains import box_kernel, box_loops
 ROWS, REPEATS = 10_000_000, 5
 HEADER = f"{'':<44}{'numpy':>9}{'numba':>9}{'':>7}{'plain mean':>12}"
 
+LOADING = """
+import time
+from muhat.domains import box_loops
+
+def peak():
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+started, before = time.process_time(), peak()
+box_loops.checked()
+print(time.process_time() - started, peak() - before)
+"""
+
 
 class _Given:
     """A loader whose loops are there, or never are."""
@@ -31,9 +46,7 @@ class _Given:
 
 def lines(parquet: Path) -> Iterator[str]:
     """CPU milliseconds of releases in numpy's steps and in loops, in turns."""
-    started = time.process_time()
     loops = box_loops.checked()
-    loading = time.process_time() - started
     if loops is None:
         yield "numba is not installed"
         return
@@ -68,7 +81,12 @@ def lines(parquet: Path) -> Iterator[str]:
             )
     finally:
         box_kernel._LOADER = kept
-    yield f"loading: {1e3 * loading:.0f} ms, after {box_loops.WORTH_LOADING:,} values"
+    done = subprocess.run(
+        [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True
+    )
+    seconds, mib = map(float, done.stdout.split())
+    loading = f"{1e3 * seconds:.0f} ms and {mib:.0f} MiB"
+    yield f"loading, once compiled: {loading}, after {box_loops.WORTH_LOADING:,} values"
 
 
 def _taken(

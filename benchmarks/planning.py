@@ -24,7 +24,7 @@ from benchmarks.pages import fenced, shown, versions
 
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 PAGE = Path(__file__).parent / "results" / "planning.md"
-PUSHES = 50_000
+PUSHES, RELEASES = 50_000, 100
 
 PREFIXES, RELEASE = "1024 prefix sums", "release of 12 prefix sums, p = ∞, substitution"
 FEW, MANY = "differences of 101 points in R^100", "differences of 400 points in R^200"
@@ -121,7 +121,7 @@ def solving() -> Iterator[str]:
         MANY: lambda: around(many),
         PREFIXES: lambda: mh.factorize(prefix(1024)),
         f"{PREFIXES}, substitution": lambda: mh.factorize(prefix(1024), 2, "substitute"),
-        RELEASE: lambda: sums.release(counts),
+        RELEASE: lambda: [sums.release(counts) for _ in range(RELEASES)],
         "plan of the mean of 100,000 columns": lambda: mh.plan_mean(
             domain=box, n=100, privacy=promise
         ),
@@ -138,6 +138,8 @@ def solving() -> Iterator[str]:
 
     for name, work in works.items():
         reference, taken = cpu_seconds(unit, work)
+        if name == RELEASE:
+            taken /= RELEASES
         most = MOST.get(name, "–")
         yield f"{name:<52}{taken:>10.4f}{most:>9}{taken / reference:>15.2f}"
 
