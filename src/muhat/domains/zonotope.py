@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from muhat._arrays import matrix, signs, vector
 from muhat.domains.base import Domain, Preimage
+from muhat.domains.blocks import Block, gauged_block
 from muhat.domains.box import Box
 from muhat.domains.gauges import FacetGauge, Gauge
 from muhat.domains.integers import Clip
@@ -29,6 +30,7 @@ from muhat.domains.vectors import (
     short,
     unhexed,
 )
+from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.combined import SIZE
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.zonotopes import around_zonotope
@@ -103,11 +105,23 @@ class Zonotope(Domain):
         """n with K − c = {z : |⟨n, z⟩| ≤ 1 for all n} on its span; None if they are too many."""
         return facet_normals(self.generators)
 
+    @cached_property
+    def _gauge(self) -> Gauge | None:
+        """How far out the nearest point of the span lies."""
+        return None if self.facets is None else FacetGauge(tuple(map(tuple, self.facets.tolist())))
+
     def exact_gauge(self) -> Gauge | None:
         # Along rays alone a record beside a flat zonotope would stay beside it.
-        if self.facets is None or span_basis(self.generators).shape[1] < self.dim:
-            return None
-        return FacetGauge(tuple(tuple(row) for row in self.facets.tolist()))
+        return self._gauge if span_basis(self.generators).shape[1] == self.dim else None
+
+    def mapped_block(
+        self, p: float, weights: Vector, source: Preimage, body: str = "shifted"
+    ) -> Block:
+        if source.domain is not self or body != "shifted" or self._gauge is None:
+            return super().mapped_block(p, weights, source, body)
+        # The map to the coordinates of the ellipsoid drops what lies beside a flat one.
+        found = smallest_ellipsoid(self, p, body, weights=weights)
+        return gauged_block(found, self.center, self._gauge, self.center, None)
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if self.exact_gauge() is None:
