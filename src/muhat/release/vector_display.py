@@ -175,6 +175,10 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
     if rule == "center":
         place = NEAREST if isinstance(answer.domain, Points) else CENTER
         lines = [_counts_as(place, from_devices=answer.from_devices)]
+    if rule and answer.domain is not None and not answer.domain.half_widths.all():
+        lines.append(
+            "A column whose bounds are equal has that value in every record, recorded or not."
+        )
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
         which = "Complete records" if answer.missing == "drop" else "Records"
