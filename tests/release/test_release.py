@@ -180,7 +180,8 @@ def test_a_population_interval_is_refused_where_it_cannot_be_said():
         inside.interval(target="population")
     with pytest.raises(mh.InvalidInput, match="guaranteed is for"):
         mh.mean(X, domain=BOX, privacy=RHO).interval(guaranteed=True)
-    assert "population" not in repr(several)
+    assert "interval: population" not in repr(several)
+    assert "No interval for a population: records of one person" in repr(several)
     assert "population_interval" not in json.loads(several.to_json())
 
 

@@ -163,7 +163,7 @@ def _first_record(found: Piece | None) -> bytes:
 
 def _names(header: bytes, delimiter: str) -> list[str]:
     """The names in a header, or InvalidInput."""
-    text = header.decode("utf-8", "replace").rstrip("\r\n")
+    text = header.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
     if not text.strip():
         raise InvalidInput(_NO_HEADER)
     lines: list[list[str]] = []
@@ -171,10 +171,10 @@ def _names(header: bytes, delimiter: str) -> list[str]:
         lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     if not lines:
         raise InvalidInput("the header of a CSV file must have well-formed quotes.")
-    if len(lines) > 1:
+    if len(lines) > 1 or text.endswith("\r"):
         raise InvalidInput(
-            "lines of a CSV file end in a line feed, not in a carriage return alone. Convert it: "
-            "tr '\\r' '\\n' < OLD > NEW."
+            "lines of a CSV file end in a line feed, after one carriage return or none; these end "
+            "in another way. Convert it: tr -s '\\r' '\\n' < OLD > NEW."
         )
     return [name.strip() for name in lines[0]]
 

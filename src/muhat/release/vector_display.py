@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from muhat.domains import Points
 from muhat.release.display import MOST_ROWS, certificate_lines, rounded, shortened, significant
-from muhat.release.population import shows_population
+from muhat.release.population import shows_population, why_no_population
 
 if TYPE_CHECKING:
     from muhat.release.vector_answer import VectorAnswer
@@ -128,10 +128,10 @@ def vector_notes(answer: VectorAnswer) -> list[str]:
 
 
 def population_lines(answer: VectorAnswer) -> list[str]:
-    """What the two intervals are about, if there are two."""
-    if not shows_population(answer):
-        return []
+    """What the two intervals are about, or the only one."""
     values = "recorded values" if _counts_columns(answer) else "records"
+    if not shows_population(answer):
+        return _only_line(answer, values)
     other = "the mean of the population that they are independent draws of"
     if answer.statistic == "sum":
         other = f"{answer.n} times {other}"
@@ -152,6 +152,17 @@ def population_lines(answer: VectorAnswer) -> list[str]:
     return lines
 
 
+def _only_line(answer: VectorAnswer, values: str) -> list[str]:
+    """That an interval is of these records alone; of a learnt set and a bias it is said there."""
+    elsewhere = answer.domain_is_learnt or answer.bias is not None or answer.domain is None
+    if elsewhere or answer.noise is None:
+        return []
+    told = f"The interval is for the {answer.statistic} of these {values}, clipped to their bounds"
+    why = why_no_population(answer)
+    none = "" if why is None else f" No interval for a population: {why}."
+    return [f"{told}: noise alone.{none}"]
+
+
 def _missing_lines(answer: VectorAnswer) -> list[str]:
     """What became of missing values, and how many records there were if that was secret."""
     recorded, by_column = answer.recorded, _counts_columns(answer)
@@ -164,6 +175,10 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
     if rule == "center":
         place = NEAREST if isinstance(answer.domain, Points) else CENTER
         lines = [_counts_as(place, from_devices=answer.from_devices)]
+    if rule and answer.domain is not None and not answer.domain.half_widths.all():
+        lines.append(
+            "A column whose bounds are equal has that value in every record, recorded or not."
+        )
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
         which = "Complete records" if answer.missing == "drop" else "Records"
