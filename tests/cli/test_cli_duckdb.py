@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from muhat.cli import main
 from muhat.data.duckdb import DuckDBData, open_relation
+from muhat.data.sql import LOG
 from muhat.errors import DataChanged
 
 PROMISE = ["--rho", "1000000", "--json"]
@@ -50,6 +51,17 @@ def test_quantiles_and_groups_are_released(folder):
     ):
         found = run(*command)
         assert found.exit_code == 0, found.output
+
+
+@pytest.mark.parametrize(
+    ("asked", "times"),
+    [(["--bounds", "age=0:90"], 0), (["--columns", "age", "--magnitude", "1000"], 1)],
+)
+def test_rows_that_are_read_instead_of_added_up_are_warned_of_once(folder, asked, times):
+    found = run("mean", "people.parquet", "--engine", "duckdb", *asked, *PROMISE)
+    assert found.exit_code == 0, found.output
+    assert found.stderr.count("what is asked has no SQL") == times
+    assert not LOG.handlers
 
 
 @pytest.mark.parametrize(

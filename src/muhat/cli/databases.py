@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import glob
+import logging
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from muhat.data.sql import LOG
 from muhat.errors import InvalidInput
 
 _PARQUET = (".parquet", ".pq")
+
+
+@contextmanager
+def warned_without_sql() -> Iterator[None]:
+    """Warn once if the database is asked for its rows instead of their sums."""
+    handler = _OneWarning(logging.INFO)
+    before = LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOG.setLevel(before)
+        LOG.removeHandler(handler)
+
+
+class _OneWarning(logging.Handler):
+    """Hands the first message on as a warning."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.setLevel(logging.CRITICAL + 1)
+        warnings.warn(record.getMessage(), stacklevel=1)
 
 
 @contextmanager

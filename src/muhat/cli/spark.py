@@ -58,15 +58,16 @@ class ChosenEngine:
                 f"- is standard input of this machine: leave --engine {self.name} out."
             )
         if self.name == "duckdb":
-            from muhat.cli.databases import opened_by_duckdb
+            from muhat.cli.databases import opened_by_duckdb, warned_without_sql
 
-            with opened_by_duckdb(files, self.database) as data:
+            with opened_by_duckdb(files, self.database) as data, warned_without_sql():
                 yield data
             return
         if self.name == "postgres":
-            from muhat.cli.databases import table_of_postgres
+            from muhat.cli.databases import table_of_postgres, warned_without_sql
 
-            yield table_of_postgres(files, self.database)
+            with warned_without_sql():
+                yield table_of_postgres(files, self.database)
             return
         with _session(self.master, self.conf) as session:
             yield self._table(session, files)

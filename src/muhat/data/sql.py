@@ -9,6 +9,8 @@ of the same value makes the sums equal, bit for bit.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -38,6 +40,9 @@ from muhat.data.tallies import (
 from muhat.domains.box_kernel import BITS, SQUARE_UNIT, Coordinate
 from muhat.records.exact import COARSEST_EXACT
 
+LOG = logging.getLogger(__name__)
+"""Where it is said, for information, that a pass has no SQL."""
+
 _MAGIC = 1.5 * 2.0**52
 _NEAR = 1 << BITS + 1
 """t is exact if it is at most so large; every box ends before."""
@@ -64,12 +69,11 @@ def queries_of(
     """What an accumulator adds up, as the queries of each tally; None if some of it has no SQL."""
     tallies = tallies_of(accumulator)
     known = [column for column in columns if column is not None]
-    if not tallies or len(known) < len(columns):
-        return None
-    try:
-        return [_parts(tally, known, dialect) for tally in tallies]
-    except CannotPush:
-        return None
+    if tallies and len(known) == len(columns):
+        with contextlib.suppress(CannotPush):
+            return [_parts(tally, known, dialect) for tally in tallies]
+    LOG.info("what is asked has no SQL: muhat reads the rows and adds them up")
+    return None
 
 
 def _parts(tally: SumTable, columns: Sequence[SqlColumn], dialect: Dialect) -> list[Query]:
