@@ -76,7 +76,7 @@ BEHIND = 1.01
 
 HEADER = (
     f"  {'task':<16}{'promise':<34}{'muhat':>12}{'known':>12}  {'of':<20}{'muhat/known':>11}"
-    f"{'bound':>12}{'ratio':>8}  class"
+    f"{'bound':>12}{'ratio':>10}  class"
 )
 
 ABOUT = """\
@@ -266,7 +266,7 @@ def lines(only: str = "") -> Iterator[str]:
                 bound = max(certificate.strongest(), key=lambda each: each.value or 0.0)
                 tally["certified"] += 1
                 tally["within 5 %"] += certificate.ratio <= 1.05
-                text += f"{bound.value:12.5g}{certificate.ratio:8.3f}"
+                text += f"{bound.value:12.5g}{certificate.ratio:10.3f}"
                 text += f"  {bound.mechanisms}, {bound.datasets}"
             yield text + ("  behind" if behind > BEHIND else "")
     yield ""

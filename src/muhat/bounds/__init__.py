@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muhat.bounds.ball import BallBounds, any_mean, ball
+from muhat.bounds.every_shift import every_shift
 from muhat.bounds.families import ExponentialFamily, exponential_family
 from muhat.bounds.in_neighbor import in_neighbor
 from muhat.bounds.linear_queries import linear_queries
@@ -38,6 +39,7 @@ __all__ = [
     "any_mean",
     "ball",
     "contact_pairs",
+    "every_shift",
     "exponential_family",
     "in_neighbor",
     "interior_point",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from muhat import _check
+from muhat.bounds.every_shift import every_shift
 from muhat.bounds.lower_bound import LowerBound
 from muhat.bounds.steps import ADDITIVE, Floor, any_floor, noise_floor
 from muhat.bounds.unbiased import (
@@ -144,5 +145,6 @@ def mean(K: Domain, *, n: int, privacy: Privacy, p: float = 2) -> tuple[LowerBou
         body.floor, n=n, privacy=privacy, contact_pairs=contact_pairs(body), dim=K.dim
     )
     ours += volume_bound(K, 2 / n, SUBSTITUTION, privacy=privacy, p=p)
+    ours += every_shift(K, body.floor / n, SUBSTITUTION, privacy=privacy)
     theirs = paper_mean(smallest_ellipsoid(K, p, "shifted").floor, n=n, privacy=privacy)
     return (*ours, *theirs)

@@ -317,9 +317,9 @@ class NoisySums(Mechanism):
             found = bounds.sum_bounds(
                 body.floor, privacy=privacy, contributions=contributions, dim=self.dim
             )
-            return found + (
-                self._by_volume(1.0, bounds.ADD_REMOVE) if self.domain.is_centered else ()
-            )
+            if not self.domain.is_centered:
+                return found
+            return found + self._of_convex(1.0, body.floor, bounds.ADD_REMOVE)
         body = smallest_ellipsoid(self.domain, self.p, weights=self.weights)
         scale = 1 if self.statistic == "mean" else self.n
         found = bounds.mean_bounds(
@@ -333,21 +333,19 @@ class NoisySums(Mechanism):
         radius = self.domain.euclidean_radius
         if radius is not None and self._is_plain:
             found = bounds.any_mean(self.n, self.dim, radius * scale, privacy) + found
-        found += self._by_volume(2 * scale / self.n, bounds.SUBSTITUTION)
+        gamma = body.floor * scale / self.n
+        found += self._of_convex(2 * scale / self.n, gamma, bounds.SUBSTITUTION)
         # A noisy sum divided by a noisy count is not additive noise.
         return tuple(each for each in found if not (self.is_ratio and each.is_of_noise))
 
-    def _by_volume(self, size: float, given: str) -> tuple[bounds.LowerBound, ...]:
+    def _of_convex(self, size: float, gamma: float, given: str) -> tuple[bounds.LowerBound, ...]:
+        """Where neighbours move answers by all of a convex body, `size`·(K − K)/2."""
         assert self.domain is not None
-        return bounds.volume_bound(
-            self.domain,
-            size,
-            given,
-            privacy=self.privacy,
-            p=self.p,
-            weights=self.weights,
-            contributions=self.contributions,
+        terms: dict[str, Any] = {"privacy": self.privacy, "contributions": self.contributions}
+        volume = bounds.volume_bound(
+            self.domain, size, given, p=self.p, weights=self.weights, **terms
         )
+        return volume + bounds.every_shift(self.domain, gamma, given, **terms)
 
     @property
     def _is_plain(self) -> bool:
