@@ -143,7 +143,7 @@ def unknown_location(quick: bool) -> Iterator[str]:
 
 
 CROWD_DIM = 8
-CROWD_HEADER = f"{'people':>7}  {'way':<34} {'rounds':>6} {'CPU s':>7} {'wall s':>7}"
+CROWD_HEADER = f"{'people':>7}  {'way':<36} {'rounds':>6} {'CPU s':>7} {'wall s':>7}"
 
 
 def crowd(quick: bool) -> Iterator[str]:
@@ -159,7 +159,7 @@ def crowd(quick: bool) -> Iterator[str]:
             protocols.simulate(made, people, watch=rounds.append)
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             name = f"{way.name}, {way.privacy.describe()}"
-            yield f"{n:>7}  {name:<34} {len(rounds):>6} {cpu:>7.1f} {wall:>7.1f}"
+            yield f"{n:>7}  {name:<36} {len(rounds):>6} {cpu:>7.1f} {wall:>7.1f}"
 
 
 @dataclass(frozen=True)

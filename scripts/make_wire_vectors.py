@@ -117,12 +117,15 @@ def few_numbers(protocol: Protocol) -> Protocol:
     """A round with a table that does not rest on how a solver rounds."""
     randomizer = protocol.randomizer
     assert isinstance(randomizer, IntervalRandomizer)
+    # Of all places the weights add up to 10 + 5g, and so the means are the places.
+    g = gain(randomizer.epsilon) * (1 - Fraction(1, 1 << 16))
+    far, near = (float((10 + 5 * g) / (g - 1) / parts) for parts in (6, 4))
     table = {
         "places": 5,
         "first": (0, 0, 2, 1, 3, 4),
         "last": (0, 1, 2, 3, 4, 4),
         "weights": (3, 2, 2, 3, 2, 3),
-        "values": np.array([-1.9, -0.75, 0.0, 0.0, 0.75, 1.9]),
+        "values": np.array([-far, -near, 0.0, 0.0, near, far]),
     }
     return replace(protocol, randomizer=replace(randomizer, **table))
 

@@ -40,6 +40,7 @@ FLOORS = [
     {"studies", "research"},
     {"demo"},
     {"cli"},
+    {"__main__"},
 ]
 """Lowest first; a room may import rooms of its own floor and of floors below."""
 

@@ -84,8 +84,11 @@ export class Service {
  */
 async function attempted(address, request, until) {
   const signal = AbortSignal.timeout(Math.max(1, until - Date.now()));
+  // A redirection might lead to where somebody on the way can read: it is an answer like any other.
+  /** @type {RequestInit} */
+  const common = { signal, redirect: "manual", credentials: "omit", cache: "no-store" };
   try {
-    return await fetch(address, { ...request, signal, credentials: "omit", cache: "no-store" });
+    return await fetch(address, { ...request, ...common });
   } catch {
     return null;
   }

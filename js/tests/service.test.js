@@ -21,7 +21,8 @@ async function moody(context, moods) {
     sent.push(`${request.method} ${request.url} ${body}`);
     const status = moods.shift() ?? 0;
     if (!status) return void request.socket.destroy();
-    response.writeHead(status, { "retry-after": "0" }).end("a reason\x1b[31m");
+    const headers = { "retry-after": "0", location: "/elsewhere" };
+    response.writeHead(status, headers).end("a reason\x1b[31m");
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(null)));
   context.after(() => server.close());
@@ -49,6 +50,15 @@ test("a refusal is final, and its reason steers no terminal", async (context) =>
   });
   await assert.rejects(service.description(), /\(404\)/);
   assert.deepEqual(sent, ["POST /under/here/reports report", "GET /under/here/round "]);
+});
+
+test("a report goes nowhere but to its address", async (context) => {
+  const { address, sent } = await moody(context, [307, 308, 302]);
+  const service = new Service(address);
+  await assert.rejects(service.send(report), /\(307\)/);
+  await assert.rejects(service.send(report), /\(308\)/);
+  await assert.rejects(service.description(), /\(302\)/);
+  assert.ok(sent.every((each) => each.includes(" /under/here/")));
 });
 
 test("who does not answer is left alone after a while", async (context) => {

@@ -90,7 +90,23 @@ def test_floors_are_feasible_with_fifty_digits(epsilon):
                 a - lowered + b * number - c * number**2 for a, b, c in zip(u, v, s, strict=True)
             ]
             assert sum(each if each > 0 else each / gain for each in terms) <= 0
-        assert abs(sum(s) - 1) < 1e-9
+        assert abs(sum(s) - 1) < 1e-15 * COARSE
+        assert min(s) >= 0
+
+
+def test_the_worst_number_is_found_however_far_it_is_and_however_flat_a_parabola():
+    """Of planted duals: far beyond all roots, and a root that a difference would lose."""
+    gain = math.e
+    far = np.array([[-1.0, -100.0, -1.0], [0.0, 100.0, 0.0], [0.5, 0.0, 0.5]])
+    y, _, excess = program.worst_values(far, gain)
+    best = int(excess.argmax())
+    # Beyond the root 1: −2/e − 100 + 100y − y²/e.
+    assert y[best] == pytest.approx(50 * gain)
+    assert excess[best] == pytest.approx(2500 * gain - 100 - 2 / gain)
+    flat = np.array([[0.5, 0.0], [-1.0, 0.0], [1e-18, 1.0]])
+    y, inside, _ = program.worst_values(flat, gain)
+    assert inside[0].tolist() == [False, True, True, False]
+    assert y[-1] == pytest.approx(0.5)
 
 
 def test_a_planted_dual_that_is_too_good_is_brought_down():

@@ -84,6 +84,61 @@ def test_volumes_of_balls_boxes_and_products():
     assert mh.Points(np.eye(3)).log_half_volume() is None  # not convex
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_volumes_of_zonotopes_and_simplices_are_those_of_their_hulls(seed):
+    from scipy.spatial import ConvexHull
+
+    draws = np.random.default_rng(seed)
+    A = draws.normal(size=(3, 6)) * np.array([[1.0], [10.0], [0.1]])
+    corners = np.array(list(itertools.product([-1, 1], repeat=6))) @ A.T
+    for domain in (mh.Zonotope(A), A @ mh.Box([0] * 6, [2] * 6), mh.Zonotope(A) + np.ones(3)):
+        assert math.exp(domain.log_half_volume()) == pytest.approx(ConvexHull(corners).volume)
+    weights = draws.uniform(0.2, 5, 4)
+    for domain in (mh.Simplex(4), mh.Simplex(4, origin=True), mh.Simplex(4) + np.ones(4)):
+        ends = domain.vertices() * weights
+        apart = (ends[:, None] - ends[None]).reshape(-1, 4) / 2
+        _, sizes, axes = np.linalg.svd(apart, full_matrices=False)
+        rank, volume = domain.half_volume(weights)
+        assert rank == np.sum(sizes > 1e-9)
+        assert math.exp(volume) == pytest.approx(ConvexHull(apart @ axes[:rank].T).volume)
+    both = mh.Simplex(4) * mh.Zonotope(A)
+    rank, volume = both.half_volume(np.append(weights, [1.0, 2.0, 3.0]))
+    parts = mh.Simplex(4).half_volume(weights), mh.Zonotope(A).half_volume(np.arange(1.0, 4))
+    assert (rank, volume) == (6, pytest.approx(parts[0][1] + parts[1][1]))
+
+
+def test_what_has_no_volume_or_too_many_parts_has_no_such_bound():
+    given = {"privacy": mh.PureDP(epsilon=1.0)}
+    flat = mh.Zonotope([[1.0, 2.0], [1.0, 2.0]])
+    many = mh.Zonotope(np.random.default_rng(0).normal(size=(9, 24)))
+    for domain in (flat, many, mh.Simplex(1), mh.Points(np.eye(3))):
+        assert volume_bound(domain, 1.0, SUBSTITUTION, **given) == ()
+    # The nearest of a flat in another norm is no linear map.
+    assert volume_bound(mh.Simplex(3), 1.0, SUBSTITUTION, p=3, **given) == ()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
+def test_no_plan_for_shares_and_zonotopes_is_below_it_and_the_best_are_near(epsilon):
+    """Noise on two of the parts of a whole hides a hexagon, which is nearly round."""
+    hexagon = mh.Zonotope([[1.0, 0.5, -0.5], [0.0, 0.8, 0.8]])
+    for domain, near in (
+        (mh.Simplex(3), 1.11),
+        (mh.Simplex(6), 1.5),
+        (mh.Simplex(3, origin=True), 1.33),
+        (hexagon, 1.11),
+    ):
+        for weights in (np.ones(domain.dim), np.linspace(1, 4, domain.dim)):
+            plan = mh.plan_mean(
+                domain=domain, n=100, privacy=mh.PureDP(epsilon=epsilon), weights=weights
+            )
+            (bound,) = (each for each in plan.certificate.bounds if each.theorem == "B12")
+            assert bound.value < plan.expected_error
+            if (weights == 1).all():
+                assert plan.certificate.ratio < near
+    shares = mh.plan_mean(domain=mh.Simplex(3), n=100, privacy=mh.PureDP(epsilon=0.1))
+    assert shares.certificate.ratio < 1.005
+
+
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_the_body_may_have_any_shape_and_the_error_any_norm(p):
     """K-norm noise of the body itself, radius Gamma(d + 1, 1/ε), is never below."""

@@ -57,6 +57,11 @@ def test_the_command_it_shows_is_a_command_that_works(tmp_path, monkeypatch):
     assert runner.invoke(main, shown).exit_code == 0
 
 
+def test_python_m_muhat_is_muhat():
+    asked = [sys.executable, "-m", "muhat", "--version"]
+    assert "muhat, version" in subprocess.check_output(asked, text=True)
+
+
 def test_it_leaves_nothing_behind_and_works_from_a_folder_it_may_not_write(tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -148,6 +148,19 @@ def test_counts_of_groups_and_of_people(people: Path) -> None:
     assert sum(json.loads(result.stdout)["value"]) == pytest.approx(300, abs=5)
 
 
+def test_a_count_of_all_rows_hides_their_number(people: Path, tmp_path: Path) -> None:
+    told = json.loads(run("count", people, "--rho", "0.001", "--json").stdout)
+    assert told["n"] is None
+    assert told["standard_error"][0] > 10
+    assert "--n declares public" in run("count", people, "--rho", "1", "--n", "600").output
+    for relation, code in (("substitute", 2), ("add-remove", 0)):
+        ledger = tmp_path / f"{relation}.db"
+        assert run("ledger", "create", ledger, "--rho", "1", "--neighbors", relation).exit_code == 0
+        counted = run("count", people, "--rho", "1", "--ledger", ledger)
+        assert counted.exit_code == code
+        assert ("replaced records" in counted.output) is (code == 2)
+
+
 @pytest.mark.parametrize("command", ["count", "mean", "sum", "variance"])
 def test_statistics_of_people_in_the_place_of_rows(command: str, people: Path) -> None:
     bounds = [] if command == "count" else ["--bounds", "pay=0:100"]

@@ -67,6 +67,17 @@ def test_several_quantiles_of_several_columns(salaries):
     assert not re.search(r"(?<![\d.])5000(?![\d.])", done.stdout)
 
 
+def test_a_list_that_is_given_twice_has_all_of_it(salaries):
+    done = run(
+        *(salaries, "--columns", "salary", "--columns", "age", "--q", "0.25", "--q", "0.5,0.75"),
+        *("--lower", "0", "--lower", "0", "--upper", "1000000,120", *PROMISE, "--json"),
+    )
+    assert done.exit_code == 0, done.output
+    fields = json.loads(done.stdout)
+    assert fields["columns"] == ["salary", "age"]
+    assert fields["q"] == [0.25, 0.5, 0.75]
+
+
 def test_the_account_is_charged(salaries, tmp_path):
     account = str(tmp_path / "budget.db")
     Ledger.create(account, budget=ZCDP(rho=0.15), neighbors="substitute")

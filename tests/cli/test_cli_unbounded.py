@@ -269,6 +269,18 @@ def test_moments_and_biases_are_said_of_each_column(folder):
     assert planned["moment"] == {"order": 2.0, "scales": [1.0, 20.0]}
 
 
+def test_errors_count_by_what_is_assumed_of_a_column_and_not_by_its_magnitude():
+    def planned(*magnitudes):
+        moments = ("--moment", "a=2,500", "--moment", "b=2,4")
+        told = run("plan", *magnitudes, *moments, "--n", "20000", "--rho", "0.5", "--json").stdout
+        return json.loads(told)["rmse"]
+
+    near = planned("--magnitude", "a=1e6", "--magnitude", "b=1e6")
+    far = planned("--magnitude", "a=1e6", "--magnitude", "b=100")
+    assert far == pytest.approx(near, rel=1e-9)
+    assert near < 50
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -205,6 +205,9 @@ def test_sum_is_the_same_for_every_block_and_byte_range(
         (b"\n1\n", "header"),
         (b"\xef\xbb\xbf\n", "header"),
         (b'"a\n1\n', "quotes"),
+        (b"a,b\r1,2\r", "carriage return"),
+        (b"a,b\r1,2\n3,4\n", "carriage return"),
+        (b"a,b\r\r\n1,2\r\r\n", "carriage return"),
     ],
 )
 def test_a_file_without_a_header_is_refused(tmp_path: Path, content: bytes, words: str) -> None:

@@ -81,6 +81,40 @@ def test_higher_moments_are_contained_and_the_gap_is_small(order, d, place, p):
         assert mh.smallest_ellipsoid(K, p, weights=weights).value == 2 * found.value
 
 
+@pytest.mark.parametrize("p", [2, 4, math.inf])
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(("order", "d"), [(2, 2), (2, 5), (4, 2), (4, 3), (6, 2)])
+def test_even_moments_with_a_free_shift_are_contained_and_the_gap_is_small(order, d, place, p):
+    """Planted: in an ellipsoid that is a tenth smaller they are not."""
+    K = mh.MomentTensor(order, d)
+    weights = np.ones(K.dim)
+    weights[place] = 10.0
+    found = mh.smallest_ellipsoid(K, p, "shifted", weights=weights)
+    lengths = RNG.uniform(0, 1, (20_000, 1)) ** 0.1
+    records = RNG.normal(size=(20_000, d))
+    records *= lengths / np.linalg.norm(records, axis=1)[:, None]
+    points = np.vstack([np.zeros(K.dim), K.lift(records)])
+    inverse = np.linalg.inv(found.matrix)
+
+    z = points - found.shift
+    farthest = np.einsum("ij,jk,ik->i", z, inverse, z).max()
+    assert 0.9**2 < farthest <= 1 + 1e-9
+    assert found.gap < 1.1e-3
+
+
+def test_means_of_squares_with_a_secret_number_have_noise_that_follows_the_weights():
+    K = mh.MomentTensor(order=2, dim=2)
+    plan = mh.plan_mean(domain=K, n=None, privacy=mh.GDP(1.0), weights=[10, 1, 1])
+    alike = mh.plan_mean(domain=K, n=None, privacy=mh.GDP(1.0))
+    x = RNG.normal(size=(1000, 2))
+    release = plan.release(x)
+    error = release.standard_error
+    assert (np.abs(release.value - K.clip(x).mean(axis=0)) < 8 * error).all()
+    # They depend on the noisy number of records, but by less than a hundredth.
+    others = alike.release(x).standard_error
+    assert np.linalg.norm([10, 1, 1] * error) < 1.01 * np.linalg.norm([10, 1, 1] * others)
+
+
 def test_means_of_cubes_have_noise_that_follows_the_weights():
     K = mh.MomentTensor(order=3, dim=2)
     plan = mh.plan_mean(domain=K, n=1000, privacy=mh.ZCDP(0.5), weights=[1, 10, 1, 1])

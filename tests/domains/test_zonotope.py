@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -97,12 +99,29 @@ def test_a_flat_zonotope_clips_to_its_plane():
     assert np.allclose(nearest, [[1 / 9, 1 / 9, 2], [1, 1, 0]])
 
 
-def test_flat_ones_and_too_many_facets_take_the_coordinates_of_the_generators():
+@pytest.mark.parametrize("promise", [mh.ZCDP(0.5), mh.PureDP(1.0)], ids=["zcdp", "pure"])
+def test_records_beside_a_flat_zonotope_are_released_from_its_plane(promise):
+    K = mh.Zonotope([[1.0, 0.0, 0.5], [1.0, 0.0, 0.5], [0.0, 2.0, 1.0]], center=[5, -5, 0])
+    plan = mh.plan_mean(domain=K, n=400, privacy=promise)
+    lattice = plan.recipe.query.lattice
+    assert plan.recipe.query.rows == 2
+    hostile = [0.0, 5.0, -7.5, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan]
+    records = np.array(list(product(hostile, repeat=3)))
+    integers = record_integers(lattice, Batch(len(records), matrix=records))
+    assert (integers.astype(object) ** 2).sum(axis=1).max() <= lattice.radius**2
+    data = K.center + RNG.normal(size=(400, 3)) * 2
+    release = plan.release(data)
+    far = release.value - K.clip(data).mean(axis=0)
+    assert (np.abs(far) < 8 * plan.standard_error).all()
+    assert far[0] == pytest.approx(far[1], abs=1e-9)
+
+
+def test_flat_parts_and_too_many_facets_take_the_coordinates_of_the_generators():
     flat = mh.Zonotope([[1.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    many = mh.Zonotope(RNG.normal(size=(7, 14)))
+    many = mh.Zonotope(RNG.normal(size=(9, 24)))
     with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
-        many.clip(np.zeros(7))
-    for K in (flat, many, flat + mh.Ball(1, 3)):
+        many.clip(np.zeros(9))
+    for K in (many, flat + mh.Ball(1, 3)):
         with pytest.raises(mh.InvalidInput, match="coordinates of its generators"):
             mh.plan_mean(domain=K, n=10, privacy=mh.GDP(1.0))
     for K in (flat, many):
@@ -110,6 +129,20 @@ def test_flat_ones_and_too_many_facets_take_the_coordinates_of_the_generators():
         image = K.generators @ mh.Box([-1] * count, [1] * count)
         plan = mh.plan_mean(domain=image, n=10, privacy=mh.GDP(1.0))
         assert plan.expected_error == pytest.approx(mh.gamma(K) / 10, rel=1e-6)
+
+
+def test_twenty_generators_in_five_dimensions_have_their_records_released():
+    """Beyond the facets that are found at a time; once in 10^15 draws."""
+    K = mh.Zonotope(RNG.normal(size=(5, 20)))
+    plan = mh.plan_mean(domain=K, n=50, privacy=mh.ZCDP(0.5))
+    data = RNG.normal(size=(50, 5)) * 20
+    moved = K.clip(data)
+    assert (np.abs(moved - data).max(axis=1) > 0).any()
+    directions = RNG.normal(size=(500, 5))
+    assert (moved @ directions.T <= K.reach(directions) * (1 + 1e-9)).all()
+    far = np.abs(plan.release(data).value - moved.mean(axis=0))
+    assert (far < 8 * plan.standard_error).all()
+    assert len(mh.Zonotope(RNG.normal(size=(6, 18))).facets) == 8568  # 18 over 5
 
 
 def test_an_image_of_a_box_takes_records_of_the_box():

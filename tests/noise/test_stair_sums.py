@@ -2,10 +2,12 @@
 
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 import muhat as mh
+from muhat.noise.stair_sums import law_of_sum, log_moment
 from muhat.noise.stairs import Stairs
 
 
@@ -37,6 +39,27 @@ def test_sums_are_rarely_farther_off(epsilon, coefficients):
         elif epsilon < 4 and miss < 0.01:
             # Chernoff's bound is not far off where misses are rare.
             assert exact_tail(coefficients, float(law.ratio), reach / 2) > miss
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1 - 2.0**-8, 1 - 2.0**-12])
+@pytest.mark.parametrize("number", [1, 30, 1000])
+def test_laws_of_sums_are_those_of_40_digits(ratio, number):
+    """Far below what is counted as missed, even where the ratio is near 1.
+
+    S is the difference of two sums of k geometric numbers.
+    """
+    half = round(20 * np.sqrt(2 * ratio * number) / (1 - ratio)) + 40
+    found = law_of_sum(number, half, ratio)
+    with mpmath.workdps(40):
+        b = mpmath.mpf(ratio)
+        for j in (0, 1, half // 40, half // 10):
+            exact = b**j * mpmath.binomial(number - 1 + j, j) * (1 - b) ** (2 * number)
+            exact *= mpmath.hyp2f1(number, number + j, j + 1, b * b)
+            assert abs(found[j] - exact) < 2.0**-47 * found[0]
+        for rate in (0.005, 0.3, 0.995):
+            rate *= -np.log(ratio)
+            exact = -mpmath.log(1 - 2 * b / (1 - b) ** 2 * (mpmath.cosh(rate) - 1))
+            assert log_moment(np.array([rate]), ratio)[0] == pytest.approx(float(exact), rel=1e-12)
 
 
 def test_queries_at_a_large_epsilon_have_stairs_on_cells():

@@ -70,6 +70,7 @@ def test_squares_stand_beside_the_columns_that_have_some(population: bool) -> No
     assert (found.squares is not None) == population
     assert found.recorded.value[[1, 3]].tolist() == [N, N]
     assert "400 ± 0" in str(found)
+    assert "has that value in every record, recorded or not" in str(found)
     assert found.projected().value[1] == 2
 
 

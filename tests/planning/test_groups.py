@@ -171,7 +171,8 @@ def test_people_with_several_records_have_no_interval_for_a_population():
         people(), domain=BOUNDS, privacy=PROMISE, by="region", groups=GROUPS, contributions=3
     )
     assert not release.has_population
-    assert "population" not in repr(release)
+    assert "interval: population" not in repr(release)
+    assert "No interval for a population: records of one person" in repr(release)
     assert len(release.table()) == 7
 
 

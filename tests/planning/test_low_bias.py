@@ -385,6 +385,9 @@ def test_vectors_share_the_promise(privacy: Any, tmp_path: Path) -> None:
     assert release.standard_error == pytest.approx(made.standard_error, rel=1e-6)
     limited = plan(domain=space, n=40_000, privacy=privacy, moment=(2, scales), max_bias=0.001)
     assert limited.bias <= 0.001
+    assert "of all columns together; the bias" in made.describe()
+    weighted = plan(domain=space, n=40_000, privacy=privacy, moment=(2, scales), weights=1 / scales)
+    assert "of all columns together, each times its weight (1, 0.01, 100);" in weighted.describe()
 
 
 def test_symmetric_vectors_are_found_in_every_column() -> None:

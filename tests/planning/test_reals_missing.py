@@ -212,10 +212,11 @@ def test_symmetric_means_leave_missing_values_out() -> None:
     assert 3000 < release.averaged <= 4000
 
 
-def test_a_protocol_says_who_should_answer() -> None:
+@pytest.mark.parametrize("domain", [mh.Reals(1, 100), mh.Box([0], [10])])
+def test_a_protocol_says_who_should_answer(domain) -> None:
     people = np.random.default_rng(1).normal(5, 1, (20_000, 1))
     promise = mh.PureDP(epsilon=1)
-    protocol = mh.protocols.local_mean(domain=mh.Reals(1, 100), n=20_000, privacy=promise)
+    protocol = mh.protocols.local_mean(domain=domain, n=20_000, privacy=promise)
     text = str(mh.protocols.simulate(protocol, people))
     assert "only people who have one should answer" in text
 

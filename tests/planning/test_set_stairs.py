@@ -148,4 +148,6 @@ def test_stairs_of_a_release_stand_beside_nothing_else():
 def test_the_number_of_all_records_is_exact_where_it_is_public():
     for promise in (mh.PureDP(1.0), mh.ZCDP(0.5)):
         plan = mh.plan([mh.Count()], schema=SCHEMA, privacy=promise, n=60)
-        assert plan.release(RECORDS).value == [60]
+        release = plan.release(RECORDS)
+        assert release.value == [60]
+        assert "The number of records is public, and this is it" in repr(release)

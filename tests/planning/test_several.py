@@ -190,6 +190,11 @@ def test_planning_together_has_less_error_than_apart() -> None:
     plan = mh.plan(asked, schema=complete, privacy=mh.ZCDP(0.5), n=None)
     assert "less error than one by one" in plan.describe()
     assert plan.parts[0].mechanism.certificate.ratio > 1
+    two = [mh.Count(by="a"), mh.Quantile("salary")]
+    apart = mh.plan(two, schema=complete, privacy=mh.ZCDP(0.5), n=None)
+    for each, overlap in ((plan, True), (apart, False)):
+        assert (sum(each.shares.values()) > 1 + 1e-9) is overlap
+        assert ("their shares overlap" in each.describe()) is overlap
 
 
 @pytest.mark.parametrize("kind", ["zcdp", "gdp", "pure", "approx"])

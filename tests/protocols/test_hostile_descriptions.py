@@ -19,7 +19,8 @@ OBLIQUE = mh.Ellipsoid(np.array([[2.0, 0.5], [0.5, 1.0]]))
 HOSTILE: list[Any] = [
     *(None, True, False, 0, -1, 1, 3, 1.5, -0.0, 1e-320, 1e300, 10**25, [], {}, [1], [[1]]),
     *("", "x", "nan", "inf", "1e999", "0x1p+2000", "0x1p-1074", "1/0", "-1/2", "9" * 150, "٣"),
-    *("\ud800", "shares", "joint", "cap", "subset", "gaussian", "ranges", "local", "shuffle"),
+    *("\ud800", "shares", "joint", "cap", "subset", "gaussian", "stairs", "ranges", "local"),
+    "shuffle",
     *("FORGOTTEN", float("inf"), {"kind": "pure", "epsilon": 1e9}),
 ]
 
@@ -33,6 +34,9 @@ def described() -> dict[str, Protocol]:
             domain=mh.Simplex(dim=4), n=100, privacy=mh.PureDP(epsilon=1.0)
         ),
         "gaussian": protocols.local_mean(domain=OBLIQUE, privacy=mh.ZCDP(rho=0.5), **named),
+        "stairs": protocols.local_mean(
+            domain=OBLIQUE, privacy=mh.PureDP(epsilon=1.0), mechanism="stairs", **named
+        ),
         "shares": protocols.shuffle_mean(domain=ball, n=200, privacy=PROMISE),
         "box": protocols.shuffle_mean(domain=mh.Box([0], [9]), n=200, privacy=PROMISE),
         "local-ranges": protocols.local_ranges(
@@ -55,7 +59,8 @@ def changed(fields: dict[str, Any], place: tuple[Any, ...], value: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    "kind", ["cap", "subset", "gaussian", "shares", "box", "local-ranges", "shuffle-ranges"]
+    "kind",
+    ["cap", "subset", "gaussian", "stairs", "shares", "box", "local-ranges", "shuffle-ranges"],
 )
 @pytest.mark.filterwarnings("error")
 def test_a_description_changed_anywhere_is_refused_or_keeps_what_it_promises(kind):

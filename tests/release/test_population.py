@@ -279,6 +279,20 @@ def test_both_intervals_are_printed_and_written():
     assert (release.interval(target="empirical")[0] == release.interval()[0]).all()
 
 
+def test_where_there_is_one_interval_it_is_said_to_be_of_the_records_and_why():
+    data, promise = {"a": np.linspace(0, 1, 1000)}, mh.ZCDP(rho=0.5)
+    asked = {"domain": {"a": (0, 1)}, "privacy": promise}
+    reasons = {
+        "with contributions > 1": mh.mean(data, contributions=2, **asked),
+        "depends on n, which is secret": mh.sum(data, n=None, **asked),
+        "ask before projected()": mh.mean(data, **asked).projected(),
+    }
+    for reason, release in reasons.items():
+        for text in (repr(release), release._repr_html_()):
+            assert "clipped to their bounds: noise alone. No interval for a population" in text
+            assert reason in text.replace("&gt;", ">")
+
+
 def test_a_sum_has_n_times_the_interval_of_its_mean():
     data, promise = {"a": np.linspace(0, 1, 1000)}, mh.ZCDP(rho=0.5)
     for rule in ("none", "drop"):

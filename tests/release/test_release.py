@@ -180,7 +180,8 @@ def test_a_population_interval_is_refused_where_it_cannot_be_said():
         inside.interval(target="population")
     with pytest.raises(mh.InvalidInput, match="guaranteed is for"):
         mh.mean(X, domain=BOX, privacy=RHO).interval(guaranteed=True)
-    assert "population" not in repr(several)
+    assert "interval: population" not in repr(several)
+    assert "No interval for a population: records of one person" in repr(several)
     assert "population_interval" not in json.loads(several.to_json())
 
 
@@ -435,6 +436,14 @@ def test_a_certificate_is_printed_in_sentences_and_as_a_table():
     assert certificate._repr_html_().count("<tr>") == 1 + len(certificate.bounds)
     for bound in certificate.bounds:
         assert bound.theorem in certificate._repr_html_()
+
+
+def test_what_a_missing_category_counts_as_is_said():
+    data = np.full((40, 3), np.nan)
+    release = mh.sum(data, domain=mh.Points(np.eye(3)), n=40, privacy=mh.PureDP(epsilon=60))
+    assert release.value == pytest.approx([40, 0, 0], abs=0.5)
+    assert "as the nearest of the listed points, the first at a tie: if many are" in repr(release)
+    assert "at a tie" not in repr(mh.sum(data, domain=mh.Ball(1, 3), n=40, privacy=RHO))
 
 
 def test_a_count_says_nothing_of_missing_values():

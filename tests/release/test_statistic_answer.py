@@ -407,7 +407,7 @@ def test_a_spread_that_noise_could_have_made_is_said():
 def test_what_says_nothing_of_a_population_is_refused():
     refused = [
         (example("count", ()), "estimates nothing"),
-        (example("sum", ("x",)), "n, which is secret"),
+        (example("sum", ("x",)), "how many values that has"),
         (example(contributions=2), "not independent draws"),
     ]
     for found, words in refused:

@@ -218,6 +218,10 @@ def test_marginals_of_a_census_table_build_nothing_of_its_size():
             attempt()
 
 
+def test_one_attribute_is_not_called_attributes():
+    assert marginals(shape=(4,), order=1).describe().endswith("of 1 attribute, 4 answers")
+
+
 def test_marginals_of_thirty_attributes_are_allowed():
     W = marginals((10,) * 30, order=3)
     assert W.shape == (math.comb(30, 3) * 1000, 10**30)

@@ -229,6 +229,9 @@ def _program(places: int, gain: float, columns: Columns) -> tuple[float, Floats,
     ):
         np.add.at(dual[row], upper, price / 2)
         np.add.at(dual[row], places - 1 - upper, sign * price / 2)
+    # The floor takes them for chances; HiGHS lets prices be below 0 by 1e-7.
+    s = np.maximum(dual[2], 0.0)
+    dual[2] = s / s.sum()
     return float(found.fun), np.asarray(found.x[:-1]), dual
 
 
@@ -256,19 +259,12 @@ def worst_values(dual: Floats, gain: float) -> tuple[Floats, NDArray[np.bool_], 
     """Where Σ f·(u + v·y − s·y²) is largest between roots: y, the places of f = 1, its value."""
     u, v, s = dual
     with np.errstate(all="ignore"):
-        curved = s > 0
-        root = np.sqrt(v * v + 4 * s * u)
-        roots = np.concatenate(
-            [
-                np.where(curved, (v - root) / (2 * s), -u / v),
-                np.where(curved, (v + root) / (2 * s), 0),
-            ]
-        )
+        both = v + np.copysign(np.sqrt(v * v + 4 * s * u), v)
+        roots = np.concatenate([both / (2 * s), -2 * u / both])
     ends = np.sort(roots[np.isfinite(roots)])
     reach = 1 + 2 * float(np.abs(ends).max(initial=1.0))
-    ends = np.concatenate([[-reach], ends, [reach]])
-    low, high = ends[:-1], ends[1:]
-    middle = (low + high) / 2
+    middle = np.convolve(np.concatenate([[-reach], ends, [reach]]), [0.5, 0.5], "valid")
+    low, high = np.append(-np.inf, ends), np.append(ends, np.inf)
     inside = u[:, None] + v[:, None] * middle - s[:, None] * middle**2 > 0
     f = np.where(inside, 1.0, 1 / gain)
     constant, slope, bend = (np.sum(f * each[:, None], axis=0) for each in dual)

@@ -51,15 +51,15 @@ def volume_bound(
 ) -> tuple[LowerBound, ...]:
     """What additive noise errs at least if neighbours move answers by `size`·(K − K)/2; or ().
 
-    (E‖weights·Z‖_p²)^½, for pure privacy and domains whose volume is known.
+    (E‖weights·Z‖_p²)^½, for pure privacy and domains whose volume is known; in a flat one p is 2.
     """
-    half = domain.log_half_volume()
+    half = domain.half_volume(np.ones(domain.dim) if weights is None else weights)
     if privacy.implied_epsilon is None or half is None:
         return ()
-    dim = domain.dim
-    spread = half - log_ball_volume(dim, p)
-    if weights is not None:
-        spread += math.fsum(np.log(weights).tolist())
+    dim, log_volume = half
+    if not dim or (dim < domain.dim and p != 2):
+        return ()
+    spread = log_volume - log_ball_volume(dim, p)
     log_size = spread / dim + math.log(size) + math.log(contributions)
     log_value = log_size + log_radial_square(dim, privacy.implied_epsilon) / 2 - 1e-11
     value = math.exp(min(log_value, LARGEST_LOGARITHM))

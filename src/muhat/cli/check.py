@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from muhat._text import printable
-from muhat.cli.options import column_names, data_from, delimiter_option
+from muhat.cli.options import column_names, data_from, delimiter_option, list_option
 from muhat.cli.where import bounds_from
 from muhat.errors import InvalidInput
 from muhat.statistics.bounded import as_domain
@@ -21,11 +21,11 @@ NOT_PRIVATE = "Not private: what follows is for the owner of the data alone."
     epilog="Example: muhat check salaries.csv --bounds salary=0:200000 --bounds age=16:90"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--columns", metavar="A,B,…", help="The columns to look at.")
+@list_option("--columns", "A,B,…", help="The columns to look at.")
 @click.option("--bounds", multiple=True, metavar="COLUMN=LOW:HIGH", help="Count what lies outside.")
-@click.option(
+@list_option(
     "--labels",
-    metavar="A,B,…",
+    "A,B,…",
     help="List the values of these columns, as --categories wants them.",
 )
 @delimiter_option

@@ -22,6 +22,21 @@ Interval = tuple[float, float]
 Promised = Mapping[str, float | None]
 
 
+def list_option(name: str, metavar: str, **settings: Any) -> Callable[[Command], Command]:
+    """An option that is a list with commas; one that is given twice adds to it."""
+    option: Callable[[Command], Command] = click.option(
+        name,
+        metavar=metavar,
+        multiple=True,
+        callback=lambda context, option, given: ",".join(given) if given else None,
+        **settings,
+    )
+    return option
+
+
+COLUMNS = list_option("--columns", "A,B,…", help="The columns, in this order.")
+
+
 def promise_options(command: Command) -> Command:
     """--epsilon, --delta, --rho, …: the command's `promise` is what was given of them."""
 
@@ -91,7 +106,7 @@ def plan_options(command: Command) -> Command:
             metavar="COLUMN=LOW:HIGH",
             help="Clip a column to an interval; once for each column.",
         ),
-        click.option("--columns", metavar="A,B,…", help="The columns, in this order."),
+        COLUMNS,
     ):
         command = option(command)
     return promise_options(command)
@@ -228,7 +243,7 @@ def _rows(
     return int(rows)
 
 
-BY = click.option("--by", metavar="A,B,…", help="A value for every group of these columns.")
+BY = list_option("--by", "A,B,…", help="A value for every group of these columns.")
 CATEGORIES = click.option(
     "--categories",
     multiple=True,

@@ -11,10 +11,12 @@ import click
 from muhat._text import joined
 from muhat.cli.errors import FriendlyGroup
 from muhat.cli.options import (
+    COLUMNS,
     Promised,
     column_names,
     data_from,
     delimiter_option,
+    list_option,
     number,
     promise_options,
 )
@@ -89,9 +91,7 @@ def _where_options(command: Any) -> Any:
             metavar="K",
             help="Instead of a mean, count people in K equal cells of a column.",
         ),
-        click.option(
-            "--q", metavar="Q1,Q2,…", help="Instead of a mean, these quantiles of a column."
-        ),
+        list_option("--q", "Q1,Q2,…", help="Instead of a mean, these quantiles of a column."),
         click.option("--dim", type=int, help="The number of columns, where they have no names."),
         click.option(
             "--magnitude",
@@ -105,7 +105,7 @@ def _where_options(command: Any) -> Any:
             metavar="COLUMN=LOW:HIGH",
             help="A column lies in an interval; once for each column.",
         ),
-        click.option("--columns", metavar="A,B,…", help="The columns, in this order."),
+        COLUMNS,
     ):
         command = option(command)
     return promise_options(command)
@@ -162,7 +162,7 @@ def show(description: str, signer: str | None) -> None:
 @click.option(
     "--answered", multiple=True, metavar="FILE", help="A round that was answered before; each."
 )
-@click.option("--columns", metavar="A,B,…", help="The columns of FILES, in this order.")
+@list_option("--columns", "A,B,…", help="The columns of FILES, in this order.")
 @delimiter_option
 @click.option(
     "--account",

@@ -10,10 +10,12 @@ from muhat.cli.options import (
     BINS,
     BY,
     CATEGORIES,
+    COLUMNS,
     Promised,
     check_rows,
     column_names,
     ledger_options,
+    list_option,
     number,
     promise_options,
     remind_of_ledger,
@@ -32,26 +34,25 @@ if TYPE_CHECKING:
     "--upper 1000000 --rho 0.1 --ledger budget.db"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
-@click.option(
+@COLUMNS
+@list_option(
     "--q",
-    default="0.5",
-    show_default=True,
-    metavar="Q,…",
+    "Q,…",
+    default=["0.5"],
     help="The quantile: 0 the least, 0.5 the median, 1 the greatest; several share the promise "
-    "evenly.",
+    "evenly.  [default: 0.5]",
 )
-@click.option("--lower", required=True, metavar="LOW,…", help="A public bound for each column.")
-@click.option("--upper", required=True, metavar="HIGH,…", help="A public bound for each column.")
-@click.option(
+@list_option("--lower", "LOW,…", required=True, help="A public bound for each column.")
+@list_option("--upper", "HIGH,…", required=True, help="A public bound for each column.")
+@list_option(
     "--resolution",
-    metavar="STEP,…",
+    "STEP,…",
     help="The step between values, for each column: 1 for whole numbers.  [default: a round "
     "number with at most 2^20 steps]",
 )
-@click.option(
+@list_option(
     "--relative",
-    metavar="SHARE",
+    "SHARE",
     help="Steps by a share instead, for positive bounds: 0.01 for values 1 % apart.",
 )
 @click.option("--n", type=int, help="The public number of rows.")

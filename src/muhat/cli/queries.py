@@ -11,6 +11,7 @@ import click
 
 from muhat._text import printable
 from muhat.cli.options import (
+    COLUMNS,
     Promised,
     column_names,
     ledger_options,
@@ -36,7 +37,7 @@ MOST_PUBLIC = 1_000
     "--categories sex=f,m --categories region=north,south --epsilon 1 --delta 1e-6"
 )
 @click.argument("files", nargs=-1, required=True)
-@click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
+@COLUMNS
 @click.option(
     "--categories",
     multiple=True,

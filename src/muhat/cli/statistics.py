@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from muhat.cli.options import (
+    COLUMNS,
     Promised,
     check_rows,
     column_names,
@@ -57,7 +58,6 @@ BOUNDS = click.option(
     metavar="COLUMN=LOW:HIGH",
     help="Clip a column to an interval; once for each column.",
 )
-COLUMNS = click.option("--columns", metavar="A,B,…", help="The columns, in this order.")
 
 
 @click.command(
@@ -123,18 +123,22 @@ def release_set(
     if per is not None and facts["unit"] is None:
         raise InvalidInput("--per unit needs --unit COLUMN, which says whose row it is.")
     given = None if secret_n else COUNTED if n is None else n
+    groups = column_names(by, "--by") or []
+    number = number_for(given, None, ledger)
+    if kind == "Count" and not groups and number is not None:
+        _refuse_a_public_count(n, ledger)
+        number = None
     named = bounds_from(bounds)
     names = column_names(columns) or list(named)
     for name in names:
         if name not in named:
             raise InvalidInput(f"--columns names {name!r:.60}, which has no --bounds.")
-    groups = column_names(by, "--by") or []
     schema = _schema({name: named[name] for name in names}, groups, missing, **facts)
     planned = plan(
         _asked(kind, names, groups, per),
         schema=schema,
         privacy=from_flags(promise),
-        n=number_for(given, None, ledger),
+        n=number,
     )
     if dry_run:
         show_plan(planned, as_json)
@@ -143,6 +147,17 @@ def release_set(
         release = planned.release(data, ledger=ledger)
     click.echo(release.to_json() if as_json else repr(release))
     remind_of_ledger(ledger)
+
+
+def _refuse_a_public_count(n: int | None, ledger: Ledger | None) -> None:
+    """A count of all rows hides their number, which must not be public then."""
+    if n is not None:
+        raise InvalidInput("--n declares public what is counted here: leave it out, or add --by.")
+    if ledger is not None:
+        raise InvalidInput(
+            "the account is about replaced records, which do not change how many there are: add "
+            "--by, or use an account created with --neighbors add-remove."
+        )
 
 
 def _asked(

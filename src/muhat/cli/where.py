@@ -140,7 +140,7 @@ def assumption_options(command: Command) -> Command:
             multiple=True,
             metavar="[COLUMN=]K,SIZE",
             help="Assume E|x − mean|^K ≤ SIZE^K: 2 and a standard deviation. Columns of unlike "
-            "units need one each, with the same K.",
+            "units need one each, with the same K; their errors count by their SIZEs.",
         ),
         click.option(
             "--scale",
@@ -174,6 +174,9 @@ def assumptions_from(
         if len({*orders}) > 1:
             raise InvalidInput("must have the same K for every column", parameter="--moment")
         given["moment"] = (orders[0], sizes[0] if len(sizes) == 1 else list(sizes))
+        if len(sizes) > 1:
+            # What is assumed of a column says more of its unit than a generous magnitude.
+            given["weights"] = [max(sizes) / size for size in sizes]
     if max_bias:
         texts = _of_columns("--max-bias", "B", max_bias, where)
         biases = [number(text, f"--max-bias {text}") for text in texts]

@@ -11,6 +11,7 @@ record of which everything is missing.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -162,17 +163,20 @@ def _first_record(found: Piece | None) -> bytes:
 
 def _names(header: bytes, delimiter: str) -> list[str]:
     """The names in a header, or InvalidInput."""
-    text = header.decode("utf-8", "replace").rstrip("\r\n")
+    text = header.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
     if not text.strip():
         raise InvalidInput(_NO_HEADER)
-    names: list[str] | None = None
-    try:
-        names = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error:
-        names = None
-    if names is None:
+    lines: list[list[str]] = []
+    with contextlib.suppress(csv.Error):
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    if not lines:
         raise InvalidInput("the header of a CSV file must have well-formed quotes.")
-    return [name.strip() for name in names]
+    if len(lines) > 1 or text.endswith("\r"):
+        raise InvalidInput(
+            "lines of a CSV file end in a line feed, after one carriage return or none; these end "
+            "in another way. Convert it: tr -s '\\r' '\\n' < OLD > NEW."
+        )
+    return [name.strip() for name in lines[0]]
 
 
 def _hint(start: bytes) -> None:

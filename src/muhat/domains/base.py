@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -208,6 +209,14 @@ class Domain(Plain, ABC, tag="domain", exact=True):
     def log_half_volume(self) -> float | None:
         """ln of the volume of (K − K)/2 for a convex K, rounded down; None if it is not at hand."""
         return None
+
+    def half_volume(self, weights: Vector) -> tuple[int, float] | None:
+        """The dimension of diag(weights)·(K − K)/2, and ln of its volume there, rounded down.
+
+        For a convex K; None if it is not at hand.
+        """
+        whole = self.log_half_volume()
+        return None if whole is None else (self.dim, whole + math.fsum(np.log(weights).tolist()))
 
     def image_root(self, transform: Matrix) -> Matrix | None:
         """T·F where K − c = F·(unit ball), of shape (rows, d); None if K is no ellipsoid."""

@@ -15,7 +15,7 @@ from muhat.ellipsoids.floors import spread_directions
 from muhat.ellipsoids.oracles import around_oracle
 from muhat.ellipsoids.result import from_finite
 
-MOST_MOMENTS = 28
+MOST_MOMENTS = 40
 MOST_ENTRIES = 5_000
 """Entries of the full tensor, for the largest that is climbed on."""
 

@@ -19,7 +19,12 @@ from muhat.domains.moment_climbing import climbed_floor
 from muhat.domains.moment_differences import weighted_sets
 from muhat.domains.moment_ellipsoid import around_tensors, check_size
 from muhat.domains.moment_lattice import LiftClip, MomentLattice
-from muhat.domains.moment_weights import TOLERANCE, around_weighted_powers, has_weighted_powers
+from muhat.domains.moment_weights import (
+    TOLERANCE,
+    around_moved_powers,
+    around_weighted_powers,
+    has_weighted_powers,
+)
 from muhat.domains.norms import ball_order, p_norm, touching
 from muhat.domains.vectors import Matrix, Vector, offsets
 from muhat.ellipsoids.result import SmallestEllipsoid
@@ -186,7 +191,10 @@ class MomentTensor(Domain, keys=("order", Key("dim", "record_dim"))):
             return self._two_sided(p, weights).scaled(2.0 if body == "difference" else 1.0)
         plain = around_tensors(self.basis, body, p, weights)
         if body != "difference":
-            return plain
+            if plain.gap < TOLERANCE or not has_weighted_powers(self.basis):
+                return plain
+            moved = around_moved_powers(self.basis, p, weights)
+            return _smaller(plain, moved, 0.0 if moved is None else moved.floor)
         found = weighted_sets(self.basis, p, weights).ellipsoid(plain.floor, p, weights)
         best = _smaller(plain, found, plain.floor)
         if best.gap < TOLERANCE:

@@ -14,15 +14,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
 from muhat._arrays import Floats
 from muhat.domains.moment_basis import TensorBasis
 from muhat.domains.vectors import Matrix, Vector
+from muhat.ellipsoids.finite import around_shifted
 from muhat.ellipsoids.oracles import around_oracle
-from muhat.ellipsoids.result import SmallestEllipsoid, from_finite
+from muhat.ellipsoids.result import (
+    CLOSED_FORM_ERROR,
+    SmallestEllipsoid,
+    from_finite,
+    with_factor,
+)
 from muhat.ellipsoids.verification import UNIT, gamma
 
 MOST_VARIABLES, MOST_MOMENTS = 5, 40
@@ -31,6 +37,10 @@ SLACK = {2: 1e-5}
 LARGER_SLACK = 1e-4
 """How much of the largest value a bound may add, of order 2 and beyond."""
 
+ROUNDS = 40
+"""Of points beside which others are looked for."""
+
+LARGEST_DRIFT = 1e-6
 CLIMBS = 200
 MOST_PARTS = 3_000
 PEAKS = 4
@@ -43,31 +53,108 @@ def has_weighted_powers(K: TensorBasis) -> bool:
     return K.order > 1 and K.record_dim <= MOST_VARIABLES and K.dim <= MOST_MOMENTS
 
 
+class _Forms:
+    """zᵀAz as a form in y of degree ℓ, and points √y of the body."""
+
+    def __init__(self, K: TensorBasis) -> None:
+        self.K, d = K, K.record_dim
+        exponents = np.array([np.bincount(row, minlength=d) for row in K.indices])
+        self.exponents = exponents
+        self.alike = ((exponents[:, None] - exponents) % 2 == 0).all(axis=2)
+        self.even = (exponents % 2 == 0).all(axis=1)
+        self._first, self._second = np.nonzero(self.alike)
+        # Where y^{(α+β)/2} stands among the multisets, and the part of its coefficient.
+        places = {tuple(row): place for place, row in enumerate(exponents.tolist())}
+        halves = (exponents[self._first] + exponents[self._second]) // 2
+        self._target = np.array([places[tuple(row)] for row in halves.tolist()])
+        sizes = K.multiplicities
+        self._part = np.sqrt(sizes[self._first] * sizes[self._second]) / sizes[self._target]
+        self._signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=d - 1)])
+
+    def of(self, A: Matrix) -> Floats:
+        """The tensor of the form, of shape (d, …, d); of what blocks of one parity hold of A."""
+        K, held = self.K, np.asarray(self._part * A[self._first, self._second], np.float64)
+        coefficients: Vector = np.bincount(self._target, held, minlength=K.dim).astype(np.float64)
+        return np.asarray(coefficients[K.places].reshape((K.record_dim,) * K.order))
+
+    def linear(self, slope: Vector) -> Floats:
+        """⟨slope, z⟩ of even order as such a form, on Σy = 1; of what even moments hold of it."""
+        K, half = self.K, TensorBasis(self.K.order // 2, self.K.record_dim)
+        # √m(2β)·y^β stands m(β) times in the tensor of half the order.
+        held = (slope * np.sqrt(K.multiplicities))[self.even] / half.multiplicities
+        inner = held[half.places].reshape((K.record_dim,) * half.order)
+        outer = np.multiply.outer(inner, np.ones(inner.shape))
+        ways = list(combinations(range(K.order), half.order))
+        moved = [np.moveaxis(outer, range(half.order), way) for way in ways]
+        return np.asarray(sum(moved) / len(ways))
+
+    def lifted(self, peaks: Matrix) -> Matrix:
+        """x^{⊗ℓ} for x = ±√y in every coordinate."""
+        return self.K.lift(np.vstack([self._signs * np.sqrt(y) for y in peaks]))
+
+
 def around_weighted_powers(K: TensorBasis, p: float, weights: Vector) -> SmallestEllipsoid:
     """Around {±x^{⊗ℓ} : |x| ≤ 1}."""
-    exponents = np.array([np.bincount(row, minlength=K.record_dim) for row in K.indices])
-    alike = ((exponents[:, None] - exponents) % 2 == 0).all(axis=2)
-    first, second = np.nonzero(alike)
-    # Where y^{(α+β)/2} stands among the multisets, and the part of its coefficient.
-    places = {tuple(row): place for place, row in enumerate(exponents.tolist())}
-    halves = (exponents[first] + exponents[second]) // 2
-    target = np.array([places[tuple(row)] for row in halves.tolist()])
-    part = np.sqrt(K.multiplicities[first] * K.multiplicities[second]) / K.multiplicities[target]
-    signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=K.record_dim - 1)])
-    sizes = K.tables[1]
+    forms, sizes = _Forms(K), K.tables[1]
 
     def farthest(A: Matrix) -> tuple[Matrix, float]:
-        held = np.asarray(part * A[first, second], np.float64)
-        coefficients: Vector = np.bincount(target, held, minlength=K.dim).astype(np.float64)
-        G = coefficients[K.places].reshape((K.record_dim,) * K.order)
-        peaks, bound = largest_on_simplex(G)
+        peaks, bound = largest_on_simplex(forms.of(A))
         # What A has beside the blocks: next to nothing, once signs are balanced.
-        beside = np.where(alike, 0.0, np.abs(A))
-        points = K.lift(np.vstack([signs * np.sqrt(y) for y in peaks]))
-        return points, (bound + float(sizes @ beside @ sizes)) * (1 + gamma(4 * len(A) + 32))
+        beside = np.where(forms.alike, 0.0, np.abs(A))
+        bound += float(sizes @ beside @ sizes)
+        return forms.lifted(peaks), bound * (1 + gamma(4 * len(A) + 32))
 
     found = from_finite(around_oracle(farthest, K.dim, p, TOLERANCE, weights))
     return replace(found, floor=found.floor * (1 - POINT_ERROR))
+
+
+def around_moved_powers(K: TensorBasis, p: float, weights: Vector) -> SmallestEllipsoid | None:
+    """Around {x^{⊗ℓ} : |x| ≤ 1} with a free shift, for an even order.
+
+    The smallest ellipsoid of some points, and the points that lie farthest out of it, by turns. A
+    means over signs of what is found has blocks, and its centre even moments alone; between 0 and
+    the sphere (z − c)ᵀA(z − c) is convex, and on the sphere a form in y. None where floats cannot
+    tell that it contains.
+    """
+    forms, sizes = _Forms(K), K.tables[1]
+    points = np.vstack([np.zeros((1, K.dim)), forms.lifted(forms.exponents / K.order)])
+    best, floor = None, 0.0
+    for _ in range(ROUNDS):
+        inner = around_shifted(points.T, p, TOLERANCE / 4, weights=weights)
+        floor = max(floor, inner.floor * (1 - POINT_ERROR))
+        A = np.where(forms.alike, np.linalg.inv(inner.factor @ inner.factor.T), 0.0)
+        A = (A + A.T) / 2
+        c = np.where(forms.even, inner.shift, 0.0)
+        center = float(c @ A @ c)
+        peaks, bound = largest_on_simplex(forms.of(A) + forms.linear(-2 * A @ c) + center)
+        far = sizes + np.abs(c)
+        reach = max(bound, center) + gamma(8 * len(A) + 64) * float(far @ np.abs(A) @ far)
+        found = _around_form(A, reach, floor, p, weights)
+        if found is not None and (best is None or found.value < best.value):
+            best = replace(found, shift=c)
+        if reach <= 1 + TOLERANCE:
+            break
+        points = np.vstack([points, forms.lifted(peaks)])
+    return None if best is None else replace(best, floor=min(floor, best.value))
+
+
+def _around_form(
+    A: Matrix, reach: float, floor: float, p: float, weights: Vector
+) -> SmallestEllipsoid | None:
+    """{z : zᵀAz ≤ reach}; None where floats cannot tell that it contains."""
+    try:
+        factor = np.linalg.inv(np.linalg.cholesky(A)).T
+    except np.linalg.LinAlgError:
+        return None
+    # FᵀAF ⪰ (1 − drift)·I proves that (FFᵀ)⁻¹ ⪯ A/(1 − drift).
+    left = factor.T @ A @ factor - np.eye(len(A))
+    held = np.abs(factor).T @ np.abs(A) @ np.abs(factor)
+    rounding = gamma(len(A) ** 2 + 64)
+    drift = float(np.sqrt(np.sum(left**2)) + rounding * np.sqrt(np.sum(held**2)))
+    if not drift < LARGEST_DRIFT:
+        return None
+    grown = factor * math.sqrt(reach)
+    return with_factor(grown, floor, p, weights, error=drift + rounding + CLOSED_FORM_ERROR)
 
 
 def largest_on_simplex(G: Floats) -> tuple[Matrix, float]:

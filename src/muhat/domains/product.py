@@ -54,6 +54,15 @@ class Product(Domain):
         known = [part for part in parts if part is not None]
         return math.fsum(known) if len(known) == len(parts) else None
 
+    def half_volume(self, weights: Vector) -> tuple[int, float] | None:
+        found = [
+            part.half_volume(weights[at]) for part, at in zip(self.parts, self.blocks, strict=True)
+        ]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
+            return None
+        return sum(rank for rank, _ in known), math.fsum(volume for _, volume in known)
+
     @property
     def most_nonzero(self) -> int:
         return sum(part.most_nonzero for part in self.parts)

@@ -126,6 +126,17 @@ class Simplex(Domain):
         # 1 − 2c is negative for one coordinate only: a point, or the segment [0, 1].
         return float(np.sqrt(max(corner, rest if self.origin else 0.0)))
 
+    def half_volume(self, weights: Vector) -> tuple[int, float] | None:
+        """Of conv(w_i·e_i) it is Πw·√Σw⁻²/r!, with the origin Πw/r!.
+
+        K − K has C(2r, r) times the volume of a simplex of r dimensions (Rogers and Shephard).
+        """
+        rank = self.dim - 1 + self.origin
+        logs = np.log(weights)
+        edge = 0.0 if self.origin else float(np.logaddexp.reduce(-2 * logs)) / 2
+        known = math.lgamma(2 * rank + 1) - 3 * math.lgamma(rank + 1) - rank * math.log(2)
+        return rank, known + math.fsum(logs.tolist()) + edge - 1e-12 * self.dim
+
     def vertices(self) -> Matrix | None:
         if self.dim * (self.dim + 1) > LARGEST_ARRAY:
             return None

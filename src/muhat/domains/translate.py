@@ -101,6 +101,9 @@ class Translate(Domain):
     def log_half_volume(self) -> float | None:
         return self.inner.log_half_volume()
 
+    def half_volume(self, weights: Vector) -> tuple[int, float] | None:
+        return self.inner.half_volume(weights)
+
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if offset is not None:
             return super().clips(offset)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from math import comb
 from typing import Any, NoReturn, Self
 
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from muhat._arrays import matrix, signs, vector
 from muhat.domains.base import Domain, Preimage
+from muhat.domains.blocks import Block, gauged_block
 from muhat.domains.box import Box
 from muhat.domains.gauges import FacetGauge, Gauge
 from muhat.domains.integers import Clip
@@ -28,13 +30,16 @@ from muhat.domains.vectors import (
     short,
     unhexed,
 )
+from muhat.ellipsoids import smallest_ellipsoid
 from muhat.ellipsoids.combined import SIZE
 from muhat.ellipsoids.result import SmallestEllipsoid
 from muhat.ellipsoids.zonotopes import around_zonotope
 from muhat.errors import InvalidInput
 
-MOST_FACETS = 2_000
-"""Pairs of facets up to which records are moved into a zonotope."""
+MOST_FACETS = 200_000
+"""Pairs of facets up to which records are moved into a zonotope: all of up to 20 generators."""
+
+_TOGETHER = 1 << 13
 
 FLAT = 1e-10
 
@@ -100,11 +105,23 @@ class Zonotope(Domain):
         """n with K − c = {z : |⟨n, z⟩| ≤ 1 for all n} on its span; None if they are too many."""
         return facet_normals(self.generators)
 
+    @cached_property
+    def _gauge(self) -> Gauge | None:
+        """How far out the nearest point of the span lies."""
+        return None if self.facets is None else FacetGauge(tuple(map(tuple, self.facets.tolist())))
+
     def exact_gauge(self) -> Gauge | None:
         # Along rays alone a record beside a flat zonotope would stay beside it.
-        if self.facets is None or span_basis(self.generators).shape[1] < self.dim:
-            return None
-        return FacetGauge(tuple(tuple(row) for row in self.facets.tolist()))
+        return self._gauge if span_basis(self.generators).shape[1] == self.dim else None
+
+    def mapped_block(
+        self, p: float, weights: Vector, source: Preimage, body: str = "shifted"
+    ) -> Block:
+        if source.domain is not self or body != "shifted" or self._gauge is None:
+            return super().mapped_block(p, weights, source, body)
+        # The map to the coordinates of the ellipsoid drops what lies beside a flat one.
+        found = smallest_ellipsoid(self, p, body, weights=weights)
+        return gauged_block(found, self.center, self._gauge, self.center, None)
 
     def clips(self, offset: tuple[float, ...] | None = None) -> tuple[Clip, ...]:
         if self.exact_gauge() is None:
@@ -143,6 +160,27 @@ class Zonotope(Domain):
             float(p_norm(weighted.T, 2).sum()),
         ]
         return min(bounds)
+
+    def log_half_volume(self) -> float | None:
+        return self._log_volume
+
+    @cached_property
+    def _log_volume(self) -> float | None:
+        """ln of 2^d·Σ|det| over all choices of d generators, which tile it."""
+        used = self.generators[:, self.generators.any(axis=0)]
+        if not self.dim <= used.shape[1] or comb(used.shape[1], self.dim) > MOST_FACETS:
+            return None
+        lengths = p_norm(used.T, 2)
+        even, total = (used / lengths).T, 0.0
+        choices = combinations(range(len(even)), self.dim)
+        while chosen := list(islice(choices, _TOGETHER)):
+            places = np.array(chosen)
+            # Of unit vectors a determinant is right to that.
+            sizes = np.maximum(np.abs(np.linalg.det(even[places])) - 2.0**-36, 0.0)
+            total += float(sizes @ np.prod(lengths[places] / lengths.max(), axis=1))
+        if total <= 0:
+            return None
+        return math.log(total) + self.dim * (math.log(2) + math.log(lengths.max())) - 1e-12
 
     def vertices(self) -> Matrix | None:
         used = self.generators[:, self.generators.any(axis=0)]
@@ -201,7 +239,9 @@ def facet_normals(generators: Matrix) -> Matrix | None:
         return None
     else:
         even = (used / p_norm(used.T, 2)).T
-        chosen = np.array(list(combinations(range(len(even)), rank - 1)), np.intp)
-        _, independent, across = np.linalg.svd(even[chosen])
-        normals = across[independent[:, -1] > FLAT][:, -1]
+        choices, found = combinations(range(len(even)), rank - 1), []
+        while chosen := list(islice(choices, _TOGETHER)):
+            _, independent, across = np.linalg.svd(even[np.array(chosen)])
+            found.append(across[independent[:, -1] > FLAT, -1])
+        normals = np.concatenate(found)
     return np.asarray(normals / np.abs(normals @ used).sum(axis=1)[:, None] @ basis.T)

@@ -44,7 +44,7 @@ LEAST_RATIO = 2.0**-24
 MOST_RATIO = math.exp(-(2.0**-12))
 
 _ROUNDING = 2.0**-36
-"""More than floats lose of probabilities that are divided by one of 2^-12 or more."""
+"""More than floats lose of probabilities that are divided by one of 2^-19 or more."""
 
 _BEYOND = 2.0**-60
 _LIKE = 1e-9

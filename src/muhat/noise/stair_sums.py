@@ -32,7 +32,7 @@ def log_moment(rates: Floats, ratio: float) -> Floats:
 
     For rates λ below −ln b.
     """
-    return np.asarray(-np.log1p(-2 * ratio / (1 - ratio) ** 2 * (np.cosh(rates) - 1)))
+    return np.asarray(-np.log1p(-4 * ratio * (np.sinh(rates / 2) / (1 - ratio)) ** 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,10 @@ def _unit_reach(shape: Shape, miss: float, ratio: float) -> float:
 
 def law_of_sum(number: int, half: int, ratio: float) -> Floats:
     """P(S = j) for j from 0 to `half`, and what lies whole periods of 2·half + 1 away."""
-    turns = 2 * math.pi * np.arange(half + 1) / (2 * half + 1)
-    waves = (1 - ratio) ** 2 / (1 - 2 * ratio * np.cos(turns) + ratio**2)
-    return np.fft.irfft(waves**number, 2 * half + 1)[: half + 1]
+    halves = math.pi * np.arange(half + 1) / (2 * half + 1)
+    # (1 − b)²/(1 − 2b·cos 2h + b²), of which nothing cancels where b is near 1.
+    waves = np.exp(-number * np.log1p(4 * ratio * (np.sin(halves) / (1 - ratio)) ** 2))
+    return np.fft.irfft(waves, 2 * half + 1)[: half + 1]
 
 
 def chernoff(shape: Shape, miss: float, ratio: float) -> float:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from muhat.planning.mechanism import Mechanism, Rows
     from muhat.planning.plan import Plan
 
+OVERLAP = "Statistics that are read off the same noisy numbers share those: their shares overlap."
+
 
 def plan_text(plan: Plan) -> str:
     """A plan for the terminal: its terms, and each part, or each statistic of a set."""
@@ -51,6 +53,8 @@ def _set_facts(plan: Plan) -> Rows:
 
 def _set_notes(plan: Plan) -> list[str]:
     told = [line for part in plan.parts for line in part.mechanism.set_notes(part.name)]
+    if sum(each.share for each in plan.statistics) > 1 + 1e-9:
+        told.insert(0, OVERLAP)
     return [*told, f"Assumed: {'; '.join(plan.assumptions)}."]
 
 

@@ -31,6 +31,9 @@ from muhat.release.display import significant
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_WEIGHTS = 5
+"""How many are shown."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LowBiasMean(RealsMean):
@@ -189,7 +192,16 @@ class LowBiasMean(RealsMean):
             notes.insert(0, printed_note(what, f"{instead}, and {gain}"))
         if self.missing == "drop":
             notes.insert(0, "Bias and errors are those if nothing is missing.")
+        if self.domain.dim > 1:
+            notes.insert(0, self._together())
         return notes
+
+    def _together(self) -> str:
+        """What the noise and the error of several columns are."""
+        shown = ", ".join(f"{weight:.4g}" for weight in self.weights[:MOST_WEIGHTS])
+        more = ", …" * (len(self.weights) > MOST_WEIGHTS)
+        times = "" if (self.weights == 1).all() else f", each times its weight ({shown}{more})"
+        return f"Noise and error are of all columns together{times}; the bias is that of the worst."
 
     def figure(self) -> Figure:
         """The trade-off between bias and error."""

@@ -189,7 +189,7 @@ class StatisticAnswer(Answer):
         if (self.rows_in_group or self.contributions) > 1:
             return f"{NOT_INDEPENDENT} where a person has several in a group"
         if any(line.sampling is None for line in self.lines):
-            return "how large a sum would be in another sample depends on n, which is secret here"
+            return "how large a sum would be in another sample depends on how many values that has"
         return None
 
     @property

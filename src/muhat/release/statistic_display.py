@@ -92,6 +92,8 @@ def statistic_notes(answer: StatisticAnswer) -> list[str]:
         )
         said = RESTS.get("variance" if kind == "standard deviation" else kind)
         lines.append(line if said is None else f"{line} {said}")
+    elif kind == "count" and not answer.standard_error.any():
+        lines.append("The number of records is public, and this is it, without noise.")
     elif kind != "count":
         lines.append(f"No interval for a population: {answer.why_no_population}.")
     if answer.too_few.any():

@@ -7,23 +7,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.domains import Points
 from muhat.release.display import MOST_ROWS, certificate_lines, rounded, shortened, significant
-from muhat.release.population import shows_population
+from muhat.release.population import shows_population, why_no_population
 
 if TYPE_CHECKING:
     from muhat.release.vector_answer import VectorAnswer
 
 NOTHING = "no recorded values"
 
+
+def _counts_as(place: str, *, from_devices: bool = False) -> str:
+    many, who = "if many are, the value is biased", "only people who have one should answer"
+    return f"A missing value counts as {place}: {who if from_devices else many}."
+
+
+CENTER = "the centre of the domain"
+NEAREST = "the centre's, and its record as the nearest of the listed points, the first at a tie"
+
 MISSING = {
     "drop": "Missing values are left out: the {0} of a column is that of its recorded values.",
     "records": "Records with a missing value are left out.",
-    "center": "A missing value counts as the centre of the domain.",
+    "center": _counts_as(CENTER),
     "none": "Nothing is missing, as was declared: every record counts in every column.",
 }
 """What is printed of the rule for missing values."""
-
-_BIASED = "if many are, the value is biased."
 
 
 def vector_rows(answer: VectorAnswer, most: int = MOST_ROWS) -> list[list[str]]:
@@ -120,10 +128,10 @@ def vector_notes(answer: VectorAnswer) -> list[str]:
 
 
 def population_lines(answer: VectorAnswer) -> list[str]:
-    """What the two intervals are about, if there are two."""
-    if not shows_population(answer):
-        return []
+    """What the two intervals are about, or the only one."""
     values = "recorded values" if _counts_columns(answer) else "records"
+    if not shows_population(answer):
+        return _only_line(answer, values)
     other = "the mean of the population that they are independent draws of"
     if answer.statistic == "sum":
         other = f"{answer.n} times {other}"
@@ -144,6 +152,17 @@ def population_lines(answer: VectorAnswer) -> list[str]:
     return lines
 
 
+def _only_line(answer: VectorAnswer, values: str) -> list[str]:
+    """That an interval is of these records alone; of a learnt set and a bias it is said there."""
+    elsewhere = answer.domain_is_learnt or answer.bias is not None or answer.domain is None
+    if elsewhere or answer.noise is None:
+        return []
+    told = f"The interval is for the {answer.statistic} of these {values}, clipped to their bounds"
+    why = why_no_population(answer)
+    none = "" if why is None else f" No interval for a population: {why}."
+    return [f"{told}: noise alone.{none}"]
+
+
 def _missing_lines(answer: VectorAnswer) -> list[str]:
     """What became of missing values, and how many records there were if that was secret."""
     recorded, by_column = answer.recorded, _counts_columns(answer)
@@ -153,6 +172,13 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
     unsaid = answer.domain_is_learnt or answer.domain is None
     rule = None if rule == "center" and unsaid else rule
     lines = [MISSING[rule].format(answer.statistic)] if rule else []
+    if rule == "center":
+        place = NEAREST if isinstance(answer.domain, Points) else CENTER
+        lines = [_counts_as(place, from_devices=answer.from_devices)]
+    if rule and answer.domain is not None and not answer.domain.half_widths.all():
+        lines.append(
+            "A column whose bounds are equal has that value in every record, recorded or not."
+        )
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
         which = "Complete records" if answer.missing == "drop" else "Records"
@@ -183,10 +209,7 @@ def _learnt_lines(answer: VectorAnswer) -> list[str]:
         *_whole_lines(answer),
     ]
     if answer.missing in (None, "center"):
-        lines.append(
-            "A missing value counts as the centre that was found: "
-            + ("only people who have one should answer." if answer.from_devices else _BIASED)
-        )
+        lines.append(_counts_as("the centre that was found", from_devices=answer.from_devices))
     if answer.unshrunk is not None:
         lines.append(
             "The value is drawn towards the mean of a smaller ball, which helps where noise is all "

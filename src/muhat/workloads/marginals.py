@@ -170,8 +170,9 @@ class Marginals(Workload, keys=(Key("shape", "cells"), "sets")):
         orders = sorted({len(axes) for axes in self.sets})
         ways = " and ".join(f"{order}-way" for order in orders) if len(orders) < 4 else "the"
         tables = "marginal" if len(self.sets) == 1 else "marginals"
+        attributes = "attribute" if len(self.cells) == 1 else "attributes"
         return (
-            f"{len(self.sets):,} {ways} {tables} of {len(self.cells)} attributes, "
+            f"{len(self.sets):,} {ways} {tables} of {len(self.cells)} {attributes}, "
             f"{self.shape[0]:,} answers"
         )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import muhat as mh
 from muhat import protocols
 from muhat.protocols.estimators.false_messages import LEARNT, NOT_CAUGHT, OUTSIDE
+from muhat.protocols.randomizers.noise_randomizer import NoiseRandomizer
 from muhat.protocols.roles.messages import pack
 
 PURE = mh.PureDP(epsilon=1.0)
@@ -17,11 +20,14 @@ N = 40
 OBLIQUE = np.array([[1.0, 0.5], [0.0, 1.0]]) @ mh.Box([0, 0], [1, 1])
 MEANS = {
     "cap": (mh.Ball(1.0, dim=3), PURE, None),
-    "cap on a line": (mh.Box([0.0], [4.0]), PURE, None),
+    "cap on a line": (mh.Box([0.0], [4.0]), PURE, "cap"),
+    "few numbers": (mh.Box([0.0], [4.0]), PURE, "interval"),
     "cap, oblique": (OBLIQUE, PURE, None),
     "subset": (mh.Points(np.eye(4)), PURE, "subset"),
     "gaussian": (mh.Box([0.0, 0.0], [1.0, 9.0]), NORMAL, None),
     "gaussian, oblique": (OBLIQUE, NORMAL, None),
+    "stairs": (mh.Box([0.0, 0.0], [1.0, 9.0]), mh.PureDP(epsilon=8.0), None),
+    "stairs, oblique": (OBLIQUE, mh.PureDP(epsilon=8.0), None),
 }
 
 
@@ -29,9 +35,9 @@ def loudest(randomizer, rows):
     """Nonces and payloads that a sender may choose: every answer is one of some record."""
     draw = np.random.default_rng(3)
     nonces = draw.integers(0, 256, (rows, 16), np.uint8)
-    if randomizer.kind == "gaussian":
-        signs = draw.choice([-1, 1], (rows, randomizer.payload_bytes // 4))
-        payloads = (signs * randomizer.reach).astype("<i4").view(np.uint8)
+    if isinstance(randomizer, NoiseRandomizer):
+        signs = draw.choice([-1, 1], (rows, randomizer.query.rows))
+        payloads = (signs * randomizer.reach).astype(randomizer.number).view(np.uint8)
     else:
         payloads = randomizer.randomize(draw.normal(0, 9, (rows, randomizer.record_dim)), nonces)
     assert randomizer.valid(payloads).all()
@@ -135,5 +141,12 @@ def test_honest_means_at_the_edge_are_not_called_false():
 
 def test_rounds_that_learn_say_so():
     reals = mh.Reals(dim=1, magnitude=10.0)
-    assert LEARNT in repr(protocols.local_mean(domain=reals, n=20_000, privacy=PURE))
+    chain = protocols.local_mean(domain=reals, n=20_000, privacy=PURE)
+    people = math.ceil(chain.randomizer.false_step(chain.users))
+    assert people < chain.users / 10
+    told = f"one false message of {chain.users} moves the number of people up to any value by at "
+    assert f"{LEARNT}: {told}most {people} people, and k of them" in repr(chain)
+    asked = {"n": 20_000, "privacy": PURE, "mechanism": "local-three-rounds"}
+    several = protocols.local_mean(domain=mh.Reals(dim=2, magnitude=10.0), **asked)
+    assert LEARNT in repr(several)
     assert NOT_CAUGHT in repr(protocols.shuffle_mean(domain=reals, n=3000, privacy=MIXED))

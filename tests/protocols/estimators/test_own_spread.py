@@ -10,11 +10,12 @@ from muhat import protocols
 from muhat.protocols.estimators.own_spread import of_people, of_records
 from muhat.protocols.randomizers.cap_randomizer import CapRandomizer
 from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.randomizers.interval_randomizer import IntervalRandomizer
 from muhat.protocols.randomizers.randomizer import Received
 
 RUNS, PEOPLE = 250, 120
 LEAST = 0.95 - 5.5 * (0.95 * 0.05 / RUNS) ** 0.5
-"""95 % intervals cover less often once in 2e7 comparisons; there are about 20."""
+"""95 % intervals cover less often once in 2e7 comparisons; there are about 30."""
 
 
 def received(randomizer, records, generator):
@@ -34,12 +35,15 @@ SAMPLES = {
 }
 
 
+MORE = pytest.param(CapRandomizer, 3, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
-@pytest.mark.parametrize("dim", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("made", "dim"), [(CapRandomizer, 1), MORE, (IntervalRandomizer, 1)])
 @pytest.mark.parametrize("name", SAMPLES)
-def test_intervals_cover_the_mean_of_the_records_as_often_as_they_say(name, dim, epsilon):
+def test_intervals_cover_the_mean_of_the_records_as_often_as_they_say(name, made, dim, epsilon):
     """Half as wide they would not: 67 % for normal noise."""
-    randomizer = CapRandomizer.of(mh.Ball(1.0, dim=dim), epsilon)
+    randomizer = made.of(mh.Ball(1.0, dim=dim), epsilon)
     records, generator = SAMPLES[name](PEOPLE, dim), np.random.default_rng(7)
     hits, narrow = np.zeros(dim), np.zeros(dim)
     for _ in range(RUNS):
@@ -77,9 +81,10 @@ def test_answers_that_are_all_alike_are_no_proof_of_no_error():
     [
         CapRandomizer.of(mh.Ball(1.0, dim=1), 1.0),
         CapRandomizer.of(mh.Ball(1.0, dim=1), 6.0),
+        IntervalRandomizer.of(mh.Ball(1.0, dim=1), 4.0),
         GaussianRandomizer(mh.Ball(1.0, dim=1), mh.GDP(mu=6.0)),
     ],
-    ids=["loud noise", "little noise", "normal noise"],
+    ids=["loud noise", "little noise", "few numbers", "normal noise"],
 )
 def test_intervals_of_a_part_cover_the_mean_of_all_people(randomizer):
     """Little noise: who was asked by chance is nearly all of the error, and is counted."""
@@ -109,6 +114,7 @@ def test_a_release_has_the_smaller_error_and_says_what_the_other_is():
     )
     again = protocols.simulate(exact, people)
     assert again.standard_error == pytest.approx(exact.randomizer.spread(30_000).standard_error)
+    assert "standard errors are those of the worst records" in again.assumptions
 
 
 @pytest.mark.parametrize("size", [1e-120, 1.0, 1e120])

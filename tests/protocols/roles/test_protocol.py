@@ -138,7 +138,8 @@ def test_every_kind_of_randomizer_is_private_alone_or_made_of_shares():
         waiting += each.__subclasses__()
         if "kind" in vars(each):
             found[each.kind] = each
-    assert set(found) == {"cap", "interval", "gaussian", "ranges", "shares", "joint", "subset"}
+    alone = {"cap", "interval", "gaussian", "stairs", "ranges", "subset"}
+    assert set(found) == {*alone, "shares", "joint"}
     for kind, made in found.items():
         assert issubclass(made, Mixed) == (kind in ("shares", "joint"))
         assert issubclass(made, PrivateAlone) == (kind not in ("shares", "joint"))

@@ -29,8 +29,9 @@ per_second = 50
 
 
 def test_files_are_found_from_the_folder_of_the_configuration(tmp_path):
-    (tmp_path / "server.toml").write_text(FILE)
+    (tmp_path / "server.toml").write_text(f"further_keys = ['second.key']\n{FILE}")
     config = ServiceConfig.read(tmp_path / "server.toml")
+    assert config.further_keys == (str(tmp_path / "second.key"),)
     assert config.description == str(tmp_path / "description")
     assert config.tls == Tls(str(tmp_path / "certificate.pem"), "/etc/private.pem")
     assert config.limits == ServiceLimits(per_second=50)
@@ -79,6 +80,8 @@ def test_what_is_wrong_with_a_file_is_said(text, said, tmp_path):
         ("single", "server", {"secret": None}, "secret is needed"),
         ("single", "shuffler", {"forward_to": None}, "forward_to is needed"),
         ("single", "shuffler", {"key": "k"}, "key must be left out"),
+        ("single", "shuffler", {"further_keys": ("k",)}, "further_keys must be left out"),
+        ("single", "server", {"further_keys": ("k",)}, "cannot be read"),
         ("single", "server", {"secret": "description"}, "is not the file of a key"),
         ("single", "server", {"key": "other.key"}, "are sealed to the key"),
         ("single", "server", {"sign_with": "other.signer"}, "signer that devices trust"),

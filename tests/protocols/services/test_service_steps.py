@@ -437,6 +437,43 @@ def test_the_next_round_is_signed_by_the_server_or_waits_for_its_operator(signs,
     server.store.close()
 
 
+@pytest.mark.parametrize("signs", [True, False])
+def test_further_rounds_have_a_further_key(signs, tmp_path):
+    """Also after a restart; without the key nothing is opened."""
+    asked = protocols.local_mean(domain=mh.Reals(dim=1, magnitude=10.0), n=2000, privacy=PURE)
+    second = ServerKey.create(tmp_path / "second.key", expires="2999-02-02")
+    changes = {"turnout": asked.minimum, "further_keys": (str(tmp_path / "second.key"),)}
+    if signs:
+        changes["sign_with"] = str(tmp_path / "signer.key")
+    collection = Collection.of(tmp_path, asked, **changes)
+
+    async def scenario():
+        server = ServerService(collection.server.checked("server"))
+        server._due = asyncio.Event()
+        assert set(taken(server, reports_of(collection.round, asked.minimum))) == {TAKEN}
+        while server.kept.number == 1 and server.kept.phase != "unsigned":
+            await server._step()
+        if not signs:
+            following = protocols.Protocol.from_cbor(server.kept.result)
+            text = SIGNER.signed(following, second.public)
+            assert (await server.publish(text)).status == 200
+        server.store.close()
+        server = ServerService(collection.server.checked("server"))
+        server._due = asyncio.Event()
+        round_ = SealedProtocol.from_signed(server.kept.description, signer=SIGNER.public)
+        assert (round_.protocol.round, round_.key) == (2, second.public)
+        people = server.turnout
+        assert set(taken(server, reports_of(round_, people))) == {TAKEN}
+        while server.kept.number == 2 and server.kept.phase != "unsigned":
+            assert server.kept.phase != "failed"
+            await server._step()
+        server.store.close()
+
+    asyncio.run(scenario())
+    with pytest.raises(InvalidInput, match="are sealed to the key"):
+        ServerService(replace(collection.server, further_keys=()).checked("server"))
+
+
 def test_a_round_that_comes_to_nothing_says_why(tmp_path):
     """Mixed fragments that nobody can open: their sums are lost."""
     collection = Collection.of(tmp_path, described("fragments"))
@@ -502,4 +539,4 @@ def test_a_batch_of_more_people_than_planned_or_of_another_round_is_refused_whol
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_set_up(kind, tmp_path):
     collection = Collection.of(tmp_path, described(kind))
-    assert collection.server.checked("server").key == KEY
+    assert collection.server.checked("server").keys == (KEY,)

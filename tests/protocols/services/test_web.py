@@ -127,6 +127,8 @@ def test_the_certificate_of_the_configuration_is_shown(tmp_path):
         with Sender(address, ca=str(certificate), pinned=True) as sender:
             assert not sender.send(report)
         assert Sender(address).once("GET", "/round") is None
+        with pytest.raises(InvalidInput, match="nobody vouches"):
+            Sender(address).send(report)
         assert Sender(address.replace("https", "http")).once("GET", "/round") is None
     wrong = replace(collection.server, tls=Tls(str(key), str(certificate)))
     with pytest.raises(InvalidInput, match="certificate"):

@@ -130,10 +130,14 @@ def largest_number(query: PartQuery | BlockQuery) -> int:
 
 @lru_cache(maxsize=64)
 def sums_of_one(
-    domain: Domain, privacy: Privacy, p: float, weights: tuple[float, ...] | None
+    domain: Domain,
+    privacy: Privacy,
+    p: float,
+    weights: tuple[float, ...] | None,
+    mechanism: str = "gaussian",
 ) -> NoisySums:
-    """The plan for one record, with normal noise: devices and server make the same."""
-    asked = Bounded.of("mean", domain, p=p, weights=weights, mechanism="gaussian")
+    """The plan for one record, with normal noise unless stated: device and server make the same."""
+    asked = Bounded.of("mean", domain, p=p, weights=weights, mechanism=mechanism)
     return mean_of_sums(asked, Terms.checked(privacy, 1))
 
 

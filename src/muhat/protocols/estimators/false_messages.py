@@ -21,6 +21,7 @@ from muhat._text import printable
 from muhat.domains import Domain
 from muhat.noise.spread import Spread
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer
+from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
 
 MOST_COLUMNS = 4
 """Of more columns the largest step alone is told."""
@@ -57,6 +58,9 @@ NOT_CAUGHT = not_caught("the mean", "(local_mean) a false message moves it by li
 
 def false_messages(randomizer: Randomizer, people: int, columns: Sequence[str]) -> str:
     """What one false message among those of so many people does at most, and k of them."""
+    if isinstance(randomizer, RangeRandomizer) and randomizer.look.numbers == 1:
+        counted = randomizer.false_step(people)
+        return f"{LEARNT}: {moved_count(counted, people, 'the number of people up to any value')}"
     if not isinstance(randomizer, MeanRandomizer):
         return NOT_CAUGHT if randomizer.messages > 1 else LEARNT
     step = randomizer.false_step(people)

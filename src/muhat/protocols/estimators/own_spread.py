@@ -39,9 +39,12 @@ class OwnSpread:
 
     def describe(self) -> str:
         """Both errors, in a sentence."""
+        times = f"{self.gain:.3g}"
+        if times == "1":
+            return "standard errors are those of the worst records"
         return (
             "standard errors are those that the messages show by their own spread; for the worst "
-            f"records they would be up to {self.gain:.3g} times as large"
+            f"records they would be up to {times} times as large"
         )
 
 

@@ -47,6 +47,7 @@ from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
 from muhat.protocols.randomizers.interval_randomizer import IntervalRandomizer
 from muhat.protocols.randomizers.pure_randomizer import HidingRandomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Received
+from muhat.protocols.randomizers.stairs_randomizer import StairsRandomizer
 from muhat.protocols.randomizers.subset_randomizer import SubsetRandomizer
 from muhat.protocols.roles.model import LOCAL, NORMAL, SHUFFLE, Model, approximate
 from muhat.protocols.roles.protocol import Protocol
@@ -188,6 +189,7 @@ def best_randomizer(
     found: list[MeanRandomizer] = [*hiding_randomizers(domain, epsilon, p, weights)]
     if found[0].spread(1).rows == 1 and epsilon >= LEAST_EPSILON and Corners.of(domain) is None:
         found.append(IntervalRandomizer.of(domain, epsilon, p, weights))
+    found.extend(StairsRandomizer.every(domain, epsilon, p, weights))
     if promise.admits_normal:
         found.insert(0, GaussianRandomizer(domain, promise, p, weights))
     if name is not None:

@@ -40,7 +40,7 @@ from muhat.protocols.means.mean_estimator import (
     too_few,
     weights_in_reals,
 )
-from muhat.protocols.randomizers.gaussian_randomizer import GaussianRandomizer
+from muhat.protocols.randomizers.noise_randomizer import NoiseRandomizer
 from muhat.protocols.randomizers.pure_randomizer import PureRandomizer
 from muhat.protocols.randomizers.randomizer import MeanRandomizer, Randomizer, Received
 from muhat.protocols.randomizers.range_randomizer import RangeRandomizer
@@ -65,7 +65,7 @@ class GroupedMean(UnboundedMean):
     ) -> MeanRandomizer:
         """What a round asks, which must be for the mean of records clipped to this ball."""
         asked, ball = protocol.randomizer, self._ball(center, radius)
-        if not isinstance(asked, PureRandomizer | GaussianRandomizer) or asked.domain != ball:
+        if not isinstance(asked, PureRandomizer | NoiseRandomizer) or asked.domain != ball:
             raise InvalidInput("the round asks for something else than what has been learnt.")
         return asked
 

@@ -52,9 +52,9 @@ def local_mean(
         minimum: with fewer answers no result is given; half of the users unless stated.
         mechanism: what every device does, unless stated what errs least: "cap", one of a few
             directions; "interval", one of a few numbers, for one column; "subset", a set of the
-            corners of a `Simplex` or of `Points`; "gaussian", normal noise, where the promise is
-            not pure. In `Reals`, "local-chain" unless stated,
-            or "local-three-rounds" for the estimator of Huang, Liang and Yi (2021).
+            corners of a `Simplex` or of `Points`; "stairs", noise on a few columns, for a large
+            ε; "gaussian", normal noise, where the promise is not pure. In `Reals`, "local-chain"
+            unless stated, or "local-three-rounds" for the estimator of Huang, Liang and Yi (2021).
         faithful: that one as it was printed, without what was mended.
 
     >>> import muhat as mh

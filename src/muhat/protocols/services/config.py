@@ -8,6 +8,7 @@
     port = 8443
     turnout = 9500                  # when the round is closed; all planned users unless stated
     key = "server.key"              # the server, if reports are sealed
+    further_keys = ["second.key"]   # the server: of rounds after the first; it signs with the last
     sign_with = "signer.key"        # the server, if it may sign further rounds itself
     secret = "forward.key"          # what shuffler and server know each other by
     forward_to = "https://…"        # the shuffler: where the server is
@@ -46,6 +47,7 @@ from muhat.protocols.roles.messages import LONGEST
 from muhat.protocols.roles.protocol import Protocol
 from muhat.protocols.roles.reading import read_round
 from muhat.protocols.roles.sealed_protocol import SealedProtocol, Signer
+from muhat.protocols.roles.sealed_roles import SealedServer
 from muhat.protocols.roles.sealing_keys import ServerKey, read_secret, write_secret
 
 Role = Literal["shuffler", "server"]
@@ -91,6 +93,7 @@ class ServiceConfig(Plain):
     port: int = 0
     turnout: int | None = None
     key: str | None = None
+    further_keys: tuple[str, ...] = ()
     sign_with: str | None = None
     secret: str | None = None
     forward_to: str | None = None
@@ -128,7 +131,8 @@ class ServiceConfig(Plain):
         tls = self.tls and Tls(str(folder / self.tls.certificate), str(folder / self.tls.key))
         named = ("description", "store", "key", "sign_with", "secret", "forward_ca")
         placed: dict[str, Any] = {name: place(getattr(self, name)) for name in named}
-        return replace(self, tls=tls, signer=signer, **placed)
+        further = tuple(str(folder / name) for name in self.further_keys)
+        return replace(self, tls=tls, signer=signer, further_keys=further, **placed)
 
     def checked(self, role: Role) -> Setup:
         """Everything that the files hold; InvalidInput for what is missing or too much."""
@@ -158,9 +162,15 @@ class Setup:
         return protocol_of(self.first).estimator.model.is_mixed
 
     @cached_property
-    def key(self) -> ServerKey | None:
-        """The server's, if reports are sealed."""
-        return None if self.config.key is None else ServerKey.open(self.config.key)
+    def keys(self) -> tuple[ServerKey, ...]:
+        """The server's, if reports are sealed: that of the first round, and further ones."""
+        first = () if self.config.key is None else (self.config.key,)
+        return tuple(map(ServerKey.open, (*first, *self.config.further_keys)))
+
+    def server(self, round_: SealedProtocol) -> SealedServer:
+        """What opens the reports of a round, with the key that they are sealed to."""
+        fitting = (each for each in self.keys if each.public.public == round_.key.public)
+        return round_.server(next(fitting, self.keys[0]))
 
     @cached_property
     def signer(self) -> Signer | None:
@@ -226,6 +236,7 @@ class Setup:
         idle = {
             "forward_ca": not shuffles,
             "sign_with": not needed["key"],
+            "further_keys": not needed["key"],
             "turnout": self.is_mixed and not shuffles,
         }
         for name, wanted in needed.items():
@@ -233,12 +244,12 @@ class Setup:
                 rule = "is needed" if wanted else "must be left out"
                 raise InvalidInput(f"{name} {rule} for this {self.role}.")
         for name, useless in idle.items():
-            if useless and getattr(config, name) is not None:
+            if useless and getattr(config, name):
                 raise InvalidInput(f"{name} must be left out for this {self.role}.")
         if self.is_mixed:
             _ = self.secret
-        if isinstance(self.first, SealedProtocol) and self.key is not None:
-            self.first.server(self.key)
+        if isinstance(self.first, SealedProtocol) and self.keys:
+            self.server(self.first)
         if self.signer is not None and self.signer.public != config.signer:
             raise InvalidInput("sign_with must be the file of the signer that devices trust.")
 

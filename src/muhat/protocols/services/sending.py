@@ -76,6 +76,7 @@ class Sender:
         self._patience = patience
         self._context = _context(ca, pinned) if parts.scheme == "https" else None
         self._connection: http.client.HTTPConnection | None = None
+        self._is_stranger = False
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +124,11 @@ class Sender:
             response = self.once(method, path, body)
             if response is not None and response.status not in BUSY:
                 return response
+            if response is None and self._is_stranger:
+                raise InvalidInput(
+                    f"{self.to} shows a certificate for which nobody vouches whom this machine "
+                    "knows; nothing was sent. Name its authority: --ca FILE"
+                )
             # Those who were refused together do not come back together.
             wait = pause * (1 + os.urandom(1)[0] / 255) + (response.retry_after if response else 0)
             if time.monotonic() + wait > until:
@@ -147,7 +153,8 @@ class Sender:
             if answer.will_close or not answer.isclosed():
                 self.close()
             return Response(answer.status, found, _seconds(answer.getheader("Retry-After")))
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
+            self._is_stranger = isinstance(error, ssl.SSLCertVerificationError)
             self.close()
             return None
 

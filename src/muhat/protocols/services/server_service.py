@@ -74,8 +74,7 @@ class ServerService(Service):
     def _server(self, round_: Round) -> Server:
         if not isinstance(round_, SealedProtocol):
             return round_.server()
-        assert self.setup.key is not None
-        return round_.server(self.setup.key)
+        return self.setup.server(round_)
 
     def _close(self, least: int) -> Reply:
         if self.kept.phase != COLLECTING:
@@ -113,7 +112,7 @@ class ServerService(Service):
             return FINISHED, described, described
         if self.setup.signer is None:
             return UNSIGNED, described, None
-        return FINISHED, described, self.setup.signer.signed(result, self.round.key)
+        return FINISHED, described, self.setup.signer.signed(result, self.setup.keys[-1].public)
 
     def _keep(self, phase: str, result: bytes, following: bytes | None) -> None:
         with self.store.transaction():
