@@ -122,7 +122,7 @@ class IntervalRandomizer(PureRandomizer):
 
     >>> from muhat.domains import Box
     >>> IntervalRandomizer.of(Box([0], [100]), 2.0)
-    IntervalRandomizer(Box(lower=[0], upper=[100]), epsilon=2, 50 numbers)
+    IntervalRandomizer(Box(lower=[0], upper=[100]), epsilon=2, 48 numbers)
     """
 
     map: BallMap
