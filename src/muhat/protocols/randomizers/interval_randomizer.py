@@ -121,8 +121,9 @@ class IntervalRandomizer(PureRandomizer):
         values: the numbers, shape (m,).
 
     >>> from muhat.domains import Box
-    >>> IntervalRandomizer.of(Box([0], [100]), 2.0)
-    IntervalRandomizer(Box(lower=[0], upper=[100]), epsilon=2, 50 numbers)
+    >>> found = IntervalRandomizer.of(Box([0], [100]), 2.0)
+    >>> found.places, len(found.values) < 60  # how many exactly rests on how a solver rounds
+    (17, True)
     """
 
     map: BallMap
