@@ -444,6 +444,8 @@ def test_what_a_missing_category_counts_as_is_said():
     assert release.value == pytest.approx([40, 0, 0], abs=0.5)
     assert "as the nearest of the listed points, the first at a tie: if many are" in repr(release)
     assert "at a tie" not in repr(mh.sum(data, domain=mh.Ball(1, 3), n=40, privacy=RHO))
+    beside = mh.Points([[0.0], [1.0]]) * mh.Ball(1, 2)
+    assert "at a tie" in repr(mh.sum(data, domain=beside, n=40, missing="center", privacy=RHO))
 
 
 def test_a_count_says_nothing_of_missing_values():

@@ -107,6 +107,11 @@ class Domain(Plain, ABC, tag="domain", exact=True):
         return False
 
     @property
+    def is_listed(self) -> bool:
+        """Whether records become the nearest of listed points, in some of their coordinates."""
+        return False
+
+    @property
     def record_dim(self) -> int:
         """The number of coordinates of a record."""
         return len(self.record_center)

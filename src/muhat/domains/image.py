@@ -59,6 +59,10 @@ class Image(Domain):
         return self.inner.is_symmetric
 
     @property
+    def is_listed(self) -> bool:
+        return self.inner.is_listed
+
+    @property
     def bounding_box(self) -> tuple[Vector, Vector]:
         return self.lower, self.upper
 

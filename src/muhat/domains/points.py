@@ -59,6 +59,10 @@ class Points(Domain):
         return self.symmetric
 
     @property
+    def is_listed(self) -> bool:
+        return True
+
+    @property
     def bounding_box(self) -> tuple[Vector, Vector]:
         return self.points.min(axis=0), self.points.max(axis=0)
 

@@ -72,6 +72,10 @@ class Product(Domain):
         return all(part.has_l1 for part in self.parts)
 
     @property
+    def is_listed(self) -> bool:
+        return any(part.is_listed for part in self.parts)
+
+    @property
     def lifts(self) -> bool:
         return any(part.lifts for part in self.parts)
 

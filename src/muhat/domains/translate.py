@@ -40,6 +40,10 @@ class Translate(Domain):
         return self.inner.is_symmetric
 
     @property
+    def is_listed(self) -> bool:
+        return self.inner.is_listed
+
+    @property
     def lifts(self) -> bool:
         return self.inner.lifts
 

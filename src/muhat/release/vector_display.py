@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.domains import Points
 from muhat.release.display import MOST_ROWS, certificate_lines, rounded, shortened, significant
 from muhat.release.population import shows_population, why_no_population
 
@@ -169,13 +168,13 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
     rule = "records" if answer.missing == "drop" and not by_column else answer.missing
     # Of a set that was found, `_learnt_lines` and `_assumed_lines` say it in their own words.
     # A count looks at no value.
-    unsaid = answer.domain_is_learnt or answer.domain is None
-    rule = None if rule == "center" and unsaid else rule
+    domain = answer.domain
+    rule = None if rule == "center" and (answer.domain_is_learnt or domain is None) else rule
     lines = [MISSING[rule].format(answer.statistic)] if rule else []
     if rule == "center":
-        place = NEAREST if isinstance(answer.domain, Points) else CENTER
+        place = NEAREST if domain is not None and domain.is_listed else CENTER
         lines = [_counts_as(place, from_devices=answer.from_devices)]
-    if rule and answer.domain is not None and not answer.domain.half_widths.all():
+    if rule and domain is not None and not domain.half_widths.all():
         lines.append(
             "A column whose bounds are equal has that value in every record, recorded or not."
         )
