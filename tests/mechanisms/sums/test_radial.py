@@ -103,13 +103,16 @@ def test_several_records_of_a_person_are_a_longer_step(contributions):
 
 @pytest.mark.parametrize("domain", [BALL, BOX, BALL * BOX, mh.Ellipsoid([[4.0, 1], [1, 3]])])
 def test_releases_have_the_stated_errors_and_intervals(domain):
-    """400 means: their mean square, 5.5 standard errors of it, and how often intervals hold."""
+    """1,600 means: their mean square, 5.5 standard errors of it, and how often intervals hold.
+
+    Those of half the length hold in .79 of 4,000 releases at most, 6.6 standard errors below .86.
+    """
     plan = mh.plan_mean(
         domain=domain, n=4, privacy=mh.PureDP(epsilon=3.0), missing="none", population=False
     )
     assert "stairs" in plan.mechanism
     rows = np.zeros((4, domain.dim))
-    found = [plan.release(rows) for _ in range(400)]
+    found = [plan.release(rows) for _ in range(1600)]
     squares = np.array([np.sum(each.value**2) for each in found])
     error = 5.5 * squares.std() / math.sqrt(len(squares))
     assert abs(squares.mean() - plan.expected_error**2) < error
@@ -119,10 +122,9 @@ def test_releases_have_the_stated_errors_and_intervals(domain):
         reach = (high - low) / 2
         inside = np.abs([each.value for each in found]) <= reach
         held = inside.all(axis=1) if joint else inside[:, 0]
-        # 5.5 standard errors; those of half the length miss far more.
-        assert np.mean(held) > 0.9 - 5.5 * math.sqrt(0.09 / 400)
+        assert np.mean(held) > 0.9 - 5.5 * math.sqrt(0.09 / 1600)
         short = np.abs([each.value for each in found]) <= reach / 2
-        assert np.mean(short.all(axis=1) if joint else short[:, 0]) < 0.8
+        assert np.mean(short.all(axis=1) if joint else short[:, 0]) < 0.86
     again = mh.Release.from_json(found[0].to_json())
     assert again.interval(0.9)[0].tolist() == found[0].interval(0.9)[0].tolist()
     assert again.to_json() == found[0].to_json()

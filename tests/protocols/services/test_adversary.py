@@ -287,16 +287,21 @@ def test_a_shuffler_that_keeps_copies_learns_nothing(kind, monkeypatch):
 
 
 def test_a_shuffler_that_can_read_learns_the_record():
-    """What sealing is for: the same copies, unsealed, add up to the record with little noise."""
+    """What sealing is for: the same copies, unsealed, add up to the record with little noise.
+
+    Nine in ten of 400 people's end on the side of their record; three in four are 9 standard
+    errors from that.
+    """
     protocol = described("fragments")
     randomizer = protocol.randomizer
-    found = {}
-    for value in (-0.9, 0.9):
-        (message,) = protocol.crowd().randomize_many([[value, 0.0]])
+    records = np.repeat([-0.9, 0.9], 200)
+    messages = protocol.crowd().randomize_many([[value, 0.0] for value in records])
+    found = []
+    for message in messages:
         payload = np.frombuffer(message[HEADER_BYTES:], np.uint8)[None, :]
         nonce = np.frombuffer(message[LABEL_BYTES:HEADER_BYTES], np.uint8)[None, :]
-        found[value] = randomizer.mean(nonce, payload)[0]
-    assert found[-0.9] < -0.3 < 0.3 < found[0.9]
+        found.append(randomizer.mean(nonce, payload)[0])
+    assert np.mean(np.array(found) * records > 0.3 * 0.9) > 0.75
 
 
 def test_of_mixed_reports_every_order_is_as_likely_whoever_sent_what(monkeypatch):
