@@ -96,6 +96,8 @@ def test_constants_alone_cost_nothing(tmp_path: Path) -> None:
     )
     assert found.value.tolist() == [2, 0]
     assert account.entries() == []
+    assert "has that value in every record, recorded or not" in repr(found)
+    assert "Nothing is missing" not in repr(found)
     mh.mean(table(), domain=BOUNDS, privacy=mh.ZCDP(0.5), n=N, ledger=account)
     assert [entry.note for entry in account.entries()] == ["mean of x, y, z, w"]
 

@@ -175,9 +175,10 @@ def _missing_lines(answer: VectorAnswer) -> list[str]:
         place = NEAREST if domain is not None and domain.is_listed else CENTER
         lines = [_counts_as(place, from_devices=answer.from_devices)]
     if rule and domain is not None and not domain.half_widths.all():
-        lines.append(
+        constant = (
             "A column whose bounds are equal has that value in every record, recorded or not."
         )
+        lines = [*lines, constant] if domain.half_widths.any() else [constant]
     if recorded is not None and not by_column:
         count, error = recorded.value[0], recorded.standard_error[0]
         which = "Complete records" if answer.missing == "drop" else "Records"
