@@ -23,7 +23,7 @@ from muhat._arrays import Floats, Integers
 from muhat.domains.moment_basis import TensorBasis
 from muhat.domains.vectors import Matrix, Vector
 from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, with_factor
-from muhat.ellipsoids.verification import gamma
+from muhat.ellipsoids.verification import gamma, inverse_root
 
 Sets = tuple[tuple[int, ...], ...]
 
@@ -81,20 +81,14 @@ class WeightedSets:
     def ellipsoid(self, floor: float, p: float, weights: Vector) -> SmallestEllipsoid | None:
         """M around K − K; None where floats cannot tell whether it contains."""
         diagonal, block = self.form
+        rounding = gamma(len(block) ** 2 + len(self.sets) + 64)
+        found = inverse_root(block, rounding)
+        if found is None or not found[1] < LARGEST_DRIFT:
+            return None
+        root, drift = found
         factor = np.diag(1 / np.sqrt(diagonal))
-        try:
-            inverse = np.linalg.inv(np.linalg.cholesky(block)).T
-        except np.linalg.LinAlgError:
-            return None
-        factor[np.ix_(self.half.doubled, self.half.doubled)] = inverse
-        # FᵀM⁻¹F ⪰ (1 − drift)·I proves that (FFᵀ)⁻¹ ⪯ M⁻¹/(1 − drift).
-        count = len(block) ** 2 + len(self.sets) + 64
-        left = inverse.T @ block @ inverse - np.eye(len(block))
-        sizes = np.abs(inverse).T @ np.abs(block) @ np.abs(inverse)
-        drift = float(np.sqrt(np.sum(left**2)) + gamma(count) * np.sqrt(np.sum(sizes**2)))
-        if not drift < LARGEST_DRIFT:
-            return None
-        error = drift + gamma(count) + CLOSED_FORM_ERROR
+        factor[np.ix_(self.half.doubled, self.half.doubled)] = root
+        error = drift + rounding + CLOSED_FORM_ERROR
         return with_factor(factor, floor, p, weights, error=error)
 
 

@@ -29,7 +29,7 @@ from muhat.ellipsoids.result import (
     from_finite,
     with_factor,
 )
-from muhat.ellipsoids.verification import UNIT, gamma
+from muhat.ellipsoids.verification import UNIT, gamma, inverse_root
 
 MOST_VARIABLES, MOST_MOMENTS = 5, 40
 TOLERANCE = 1e-3
@@ -142,17 +142,11 @@ def _around_form(
     A: Matrix, reach: float, floor: float, p: float, weights: Vector
 ) -> SmallestEllipsoid | None:
     """{z : zᵀAz ≤ reach}; None where floats cannot tell that it contains."""
-    try:
-        factor = np.linalg.inv(np.linalg.cholesky(A)).T
-    except np.linalg.LinAlgError:
-        return None
-    # FᵀAF ⪰ (1 − drift)·I proves that (FFᵀ)⁻¹ ⪯ A/(1 − drift).
-    left = factor.T @ A @ factor - np.eye(len(A))
-    held = np.abs(factor).T @ np.abs(A) @ np.abs(factor)
     rounding = gamma(len(A) ** 2 + 64)
-    drift = float(np.sqrt(np.sum(left**2)) + rounding * np.sqrt(np.sum(held**2)))
-    if not drift < LARGEST_DRIFT:
+    found = inverse_root(A, rounding)
+    if found is None or not found[1] < LARGEST_DRIFT:
         return None
+    factor, drift = found
     grown = factor * math.sqrt(reach)
     return with_factor(grown, floor, p, weights, error=drift + rounding + CLOSED_FORM_ERROR)
 

@@ -20,7 +20,7 @@ from muhat._arrays import Floats, Integers
 from muhat.domains.vectors import Matrix, Vector
 from muhat.ellipsoids.floors import dual_floor
 from muhat.ellipsoids.result import CLOSED_FORM_ERROR, SmallestEllipsoid, norm, with_factor
-from muhat.ellipsoids.verification import gamma
+from muhat.ellipsoids.verification import gamma, inverse_root
 
 MOST_GROUPS, LEAST_WEIGHT = 8, 1e-4
 """More distinct weights than so many are grouped by their logarithms, down to a part of the
@@ -127,15 +127,11 @@ class _Distances:
     def parts(self, distances: Floats) -> _Parts | None:
         """M for these distances; None if they are no distances."""
         inside, form = self._form(distances)
-        try:
-            root = np.linalg.inv(np.linalg.cholesky(form)).T
-        except np.linalg.LinAlgError:
+        found = inverse_root(form, gamma(8 * len(form) + 64))
+        if found is None:
             return None
-        # LᵀBL ⪰ (1 − drift)·I proves that M contains what it should, up to the drift.
-        left = root.T @ form @ root - np.eye(len(form))
-        reach = np.abs(root).T @ np.abs(form) @ np.abs(root)
-        lost = gamma(8 * len(form) + 64) * np.sqrt(np.sum(reach**2))
-        drift = float(np.sqrt(np.sum(left**2)) + lost)
+        # M contains what it should, up to the drift.
+        root, drift = found
         return _Parts(self.sizes, inside, self.basis @ root, drift)
 
     def best(self, start: Floats, power: float) -> Floats:

@@ -58,6 +58,21 @@ def gamma(n: int) -> float:
     return n * UNIT / (1 - n * UNIT)
 
 
+def inverse_root(form: Array, rounding: float) -> tuple[Array, float] | None:
+    """F with FFᵀ ≈ form⁻¹, and a drift: FᵀAF ⪰ (1 − drift)·I, so that (FFᵀ)⁻¹ ⪯ A/(1 − drift).
+
+    `rounding` bounds what the products lose, relatively; None for a form that floats do not see as
+    positive.
+    """
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(form)).T
+    except np.linalg.LinAlgError:
+        return None
+    left = root.T @ form @ root - np.eye(len(form))
+    reach = np.abs(root).T @ np.abs(form) @ np.abs(root)
+    return root, float(np.sqrt(np.sum(left**2)) + rounding * np.sqrt(np.sum(reach**2)))
+
+
 def whitening(root: Array, span: Span) -> Whitening:
     """A proved whitening of M = root·rootᵀ on the rows of the span; root of shape (r, k).
 
