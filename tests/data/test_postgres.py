@@ -141,7 +141,7 @@ def test_tables_of_several_columns_are_the_same(where, name, rows):
 @pytest.mark.parametrize("lie", ["NULL::bigint", "9223372036854775807", "7", "-35184372088833"])
 def test_q_is_an_integer_of_the_box_whatever_floats_do(where, lie):
     class Lying(PostgresWords):
-        def whole(self, value, near, scaled):
+        def whole(self, value):
             return lie
 
     source = opened(where, "hostile", ("real",))

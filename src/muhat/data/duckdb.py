@@ -52,10 +52,6 @@ class DuckDBWords(Dialect):
     def same_bytes(self, text: str) -> str:
         return f'({text} COLLATE "binary")'
 
-    def whole(self, value: str, near: tuple[float, float], scaled: Callable[[str], str]) -> str:
-        # Floats overflow to infinity in silence, and what is no integer of 64 bits becomes nothing.
-        return f"TRY_CAST({scaled(value)} AS BIGINT)"
-
 
 WORDS = DuckDBWords()
 

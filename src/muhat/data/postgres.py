@@ -83,14 +83,6 @@ class PostgresWords(Dialect):
         # A decimal may be not a number, which is larger than all that are.
         return f"({column.value} < CAST('1e200' AS NUMERIC))"
 
-    def whole(self, value: str, near: tuple[float, float], scaled: Callable[[str], str]) -> str:
-        # Floats that overflow, and casts that fail, are errors: neither can happen between two
-        # floats that are near.
-        low, high = map(self.real, near)
-        return (
-            f"CASE WHEN {value} BETWEEN {low} AND {high} THEN CAST({scaled(value)} AS BIGINT) END"
-        )
-
 
 WORDS = PostgresWords()
 

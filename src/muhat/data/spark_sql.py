@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from muhat.data.spark_plan import is_connect
@@ -25,14 +25,13 @@ _MOST_DIGITS, _NARROW_DIGITS, _EXACT_DIGITS = 38, 18, 15
 _MAGIC = 1.5 * 2.0**52
 
 _HALF_BITS = 23
-MOST_ROWS = 1 << 40
-"""Sums of fewer numbers, each of at most 2^45, in two halves of 64 bits, are exact."""
 
 
 class SparkWords(Dialect):
     """Spark's SQL."""
 
     real_type, wide_type = "DOUBLE", "DECIMAL(38, 0)"
+    units = (1 << _HALF_BITS, 1)
     # What Spark makes of more is longer than the 8000 bytes that Java compiles.
     most_names = 32
 
@@ -55,17 +54,9 @@ class SparkWords(Dialect):
     def same_bytes(self, text: str) -> str:
         return f"({text} COLLATE UTF8_BINARY)"
 
-    def whole(self, value: str, near: tuple[float, float], scaled: Callable[[str], str]) -> str:
-        # Casts that fail are errors in ANSI mode: none can between two floats that are near.
-        low, high = map(self.real, near)
-        inside = f"{value} BETWEEN {low} AND {high}"
-        return f"CASE WHEN {inside} THEN CAST({scaled(value)} AS BIGINT) END"
-
-    def total(self, whole: str, counted: str) -> str:
+    def parts(self, whole: str) -> tuple[str, ...]:
         # Spark adds decimals one object at a time; integers of 64 bits it adds in registers.
-        upper = f"sum({whole} >> {_HALF_BITS}){counted}"
-        lower = f"sum({whole} & {(1 << _HALF_BITS) - 1}){counted}"
-        return f"CAST({upper} AS {self.wide_type}) * {1 << _HALF_BITS} + {lower}"
+        return f"({whole} >> {_HALF_BITS})", f"({whole} & {(1 << _HALF_BITS) - 1})"
 
 
 WORDS = SparkWords()
@@ -117,8 +108,6 @@ def asked(frame: Any, query: Query) -> list[Sequence[int | None]]:
         else:
             frame = _grouped(frame, stage.groups, stage.columns[len(stage.groups) :])
     rows: list[Sequence[int | None]] = frame.collect()
-    if sum(row[len(query.cells)] or 0 for row in rows) >= MOST_ROWS:
-        raise ValueError("sums of so many numbers might not be exact")
     return rows
 
 

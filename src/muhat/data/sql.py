@@ -1,10 +1,10 @@
 """Tallies as SQL: whole numbers of every record, made, clipped and added up where the records are.
 
-A value becomes t, the integer nearest to (x − c)/g, or nothing where that is far beyond the box or
-is no number; then q, which is t between two integers, one of these two, or the integer that stands
-for a missing value. Whatever the engine's floats, casts and nulls do, q is one of the integers that
-the box has: that is all that privacy rests on (docs/proofs/sql.md). That t is what the kernels make
-of the same value makes the sums equal, bit for bit.
+A value becomes t, the integer nearest to (x − c)/g, or one beyond the box where that is far away;
+then q, which is t between two integers, or the integer that stands for a missing value. Whatever
+the engine's floats, casts and nulls do, q is one of the integers that the box has: that is all that
+privacy rests on (docs/proofs/sql.md). That t is what the kernels make of the same value makes the
+sums equal, bit for bit.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class _Compiler:
         """
         codes = [self._code(cell) for cell in tally.by]
         keys = tuple(self._keys)
-        sums = ["count(*)", *(self._sum(each) for each in tally.sums)]
+        made = [("count(*)",), *(self._sums(each) for each in tally.sums)]
+        sums = [text for texts in made for text in texts]
+        units = tuple(self._dialect.units[-len(texts) :] for texts in made)
         levels: list[list[str]] = [[] for _ in range(max(self._levels.values(), default=-1) + 1)]
         for text, name in self._named.items():
             levels[self._levels[name]].append(f"{text} AS {name}")
@@ -128,9 +130,9 @@ class _Compiler:
         if codes:
             groups = tuple(f"g{k}" for k in range(len(codes)))
             stages.append(Stage(tuple(f"{code} AS g{k}" for k, code in enumerate(codes))))
-            totals = (f"sum(s{k})" for k in range(len(sums)))
+            totals = (f"{self._dialect.total(f's{k}', None)} AS s{k}" for k in range(len(sums)))
             stages.append(Stage((*groups, *totals), groups))
-        return Query(tuple(stages), tuple(cell.cells for cell in tally.by))
+        return Query(tuple(stages), tuple(cell.cells for cell in tally.by), units)
 
     def _name(self, text: str, *parts: str) -> str:
         """A name for an expression that has these names in it; a column has its own."""
@@ -166,13 +168,15 @@ class _Compiler:
             self._keys.append(name)
         return name
 
-    def _sum(self, summand: Summand) -> str:
-        there = [self._name(self._dialect.is_there(self._columns[c])) for c in summand.recorded]
+    def _sums(self, summand: Summand) -> tuple[str, ...]:
+        """What a record adds, added up: as one number, or in the parts that the engine adds."""
+        dialect = self._dialect
+        there = [self._name(dialect.is_there(self._columns[c])) for c in summand.recorded]
         every = self._name(" AND ".join(there), *there) if there else None
-        counted = "" if every is None else f" FILTER (WHERE {every})"
         if summand.number is None:
-            return f"count(*){counted}"
-        return self._dialect.total(self._whole(summand.number), counted)
+            return (dialect.count(every),)
+        parts = dialect.parts(self._whole(summand.number))
+        return tuple(dialect.total(part, every) for part in parts)
 
     def _whole(self, number: Whole) -> str:
         """The name of a whole number."""
@@ -182,89 +186,89 @@ class _Compiler:
             return self._squared(self._clipped(number.step), number.step.coordinate)
         if isinstance(number, MomentStep):
             q = self._clipped(number.step)
-            return self._name(_rounded(q, 46, 21), q)
+            return self._name(self._rounded(q, 46, 21), q)
         if isinstance(number, MomentSquare):
             k, m = self._whole(number.step), number.reach
             return self._name(self._dialect.quotient(f"({m * m} - {k} * {k})", m), k)
         first, second = self._whole(number.first), self._whole(number.second)
-        return self._name(_rounded(f"{first} * {second}", 49, 24), first, second)
+        return self._name(self._rounded(f"{first} * {second}", 49, 24), first, second)
+
+    def _rounded(self, whole: str, bits: int, unit: int) -> str:
+        """An integer of fewer than `bits` bits in units of 2^unit, ties to even, without floats."""
+        upper = self._dialect.upper
+        # Not negative once it is shifted, and as even as it was.
+        shifted = f"({whole} + {1 << bits})"
+        odd = self._dialect.lower(upper(shifted, unit), 1)
+        nearest = upper(f"({shifted} + {(1 << unit - 1) - 1} + {odd})", unit)
+        return f"({nearest} - {1 << bits - unit})"
 
     def _squared(self, q: str, place: Coordinate) -> str:
         """s, by the kernel's own floats, and between two integers whatever they do."""
         dialect = self._dialect
-        most = float(max(map(abs, (place.lower, place.upper, place.absent))))
-        bound = round_half_even(int(most * most), SQUARE_UNIT)
+        most = max(map(abs, (place.lower, place.upper, place.absent)))
+        bound = round_half_even(most * most, SQUARE_UNIT)
         real = self._name(dialect.as_real(q), q)
         magic, scale = dialect.real(_MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
-        square = self._name(
-            dialect.whole(
-                real, (-most, most), lambda x: f"({x} * {x} + {magic} - {magic}) * {scale}"
-            ),
-            real,
-        )
-        inside = f"{square} BETWEEN 0 AND {bound}"
-        return self._name(f"CASE WHEN {inside} THEN {square} ELSE {bound} END", square)
+        square = dialect.whole(f"({real} * {real} + {magic} - {magic}) * {scale}")
+        return self._name(dialect.between(square, 0, bound), real)
 
     def _clipped(self, number: BoxStep) -> str:
         """q: one of the integers from lower to upper, or `absent`."""
-        place, column = number.coordinate, self._columns[number.column]
+        place, column, dialect = number.coordinate, self._columns[number.column], self._dialect
         if column.kind == "text":
             raise CannotPush
         if column.kind == "integer" and place.exponent > COARSEST_EXACT:
-            column = SqlColumn(self._dialect.as_real(column.value), "float")
-        value = self._name(column.value)
-        column = replace(column, value=value)
-        if column.kind == "float":
-            nearest, center = self._nearest_to_float(value, place)
-        else:
-            nearest, center = self._nearest_to_integer(column, place)
-        t = self._name(nearest, value)
-        side = f"CASE WHEN {value} < {center} THEN {place.lower} ELSE {place.upper} END"
-        return self._name(
-            f"CASE WHEN {t} BETWEEN {place.lower} AND {place.upper} THEN {t} "
-            f"WHEN {t} < {place.lower} THEN {place.lower} "
-            f"WHEN {t} > {place.upper} THEN {place.upper} "
-            f"WHEN {self._dialect.is_there(column)} THEN {side} ELSE {place.absent} END",
-            t,
-        )
+            column = SqlColumn(dialect.as_real(column.value), "float")
+        column = replace(column, value=self._name(column.value))
+        nearest = self._nearest_to_float if column.kind == "float" else self._nearest_to_integer
+        t = nearest(column, place)
+        q = dialect.between(t, place.lower, place.upper)
+        there = dialect.is_there(column)
+        return self._name(f"CASE WHEN {there} THEN {q} ELSE {place.absent} END", t)
 
-    def _nearest_to_float(self, value: str, place: Coordinate) -> tuple[str, str]:
-        """t of a float, by the kernel's own addition, and the centre."""
+    def _near(self, value: str, low: str, high: str) -> str:
+        """The nearest number between two, for all that are no numbers, too.
+
+        Nothing that is made of it overflows, or is no integer of 64 bits.
+        """
+        inside = f"{value} BETWEEN {low} AND {high}"
+        clipped = f"CASE WHEN {inside} THEN {value} WHEN {value} < {low} THEN {low} ELSE {high} END"
+        return self._name(clipped, value)
+
+    def _nearest_to_float(self, column: SqlColumn, place: Coordinate) -> str:
+        """t of a float, by the kernel's own addition."""
         if place.scale_exponent:
             raise CannotPush
         real = self._dialect.real
         center, magic, scale = map(real, (place.scaled_center, place.magic, 1 / place.grid))
-
-        def scaled(x: str) -> str:
-            shifted = f"({x} - {center} + {magic}"
-            if place.shift is not None:
-                shifted = f"({x} + {real(place.shift)}"
-            return f"{shifted} - {magic}) * {scale}"
-
         reach = math.ldexp(1.0, place.exponent + BITS + 4)
-        near = (place.scaled_center - reach, place.scaled_center + reach)
-        return self._dialect.whole(value, near, scaled), center
+        ends = (place.scaled_center - reach, place.scaled_center + reach)
+        near = self._near(column.value, *map(real, ends))
+        shifted = f"({near} - {center} + {magic}"
+        if place.shift is not None:
+            shifted = f"({near} + {real(place.shift)}"
+        return self._name(self._dialect.whole(f"{shifted} - {magic}) * {scale}"), near)
 
-    def _nearest_to_integer(self, column: SqlColumn, place: Coordinate) -> tuple[str, str]:
-        """t of a whole number U that stands for U/10^scale, and the centre in the same units.
+    def _nearest_to_integer(self, column: SqlColumn, place: Coordinate) -> str:
+        """t of a whole number U that stands for U/10^scale.
 
         t is the integer nearest to (U·factor − center·unit)/unit, found in whole numbers alone.
         """
-        dialect, value = self._dialect, column.value
+        dialect = self._dialect
         unit = 10**column.scale << max(place.exponent, 0)
         factor = 1 << max(-place.exponent, 0)
         if max((abs(place.center) + 2 * _NEAR) * unit, factor) >= _WIDE:
             raise CannotPush
         low = -((_NEAR - place.center) * unit // factor)
         high = (place.center + _NEAR) * unit // factor
-        center = -(-place.center * unit // factor)
         narrow = max((abs(place.center) + 2 * _NEAR) * unit, factor) < _NARROW
         narrow = narrow and (column.narrow or (column.kind == "integer" and column.signed))
         if column.kind == "integer":
             least, most = (-1 << 63, (1 << 63) - 1) if column.signed else (0, (1 << 64) - 1)
-            low, high, center = max(low, least), min(high, most), min(max(center, least), most)
-        if low > high:
-            return "CAST(NULL AS BIGINT)", str(center)
+            if low > most or high < least:
+                return str(place.lower if low > most else place.upper)
+            low, high = max(low, least), min(high, most)
+        value = self._near(column.value, str(low), str(high))
         if narrow and unit == 1:
             nearest = f"{value} * {factor} - {_signed(place.center)}"
         else:
@@ -277,16 +281,15 @@ class _Compiler:
             odd = dialect.remainder(whole, 2)
             up = f"CASE WHEN 2 * {left} + {odd} > {exact(unit)} THEN 1 ELSE 0 END"
             nearest = f"{whole} + {up} - {2 * _NEAR}"
-        inside = f"{value} BETWEEN {low} AND {high}"
-        return f"CASE WHEN {inside} THEN CAST({nearest} AS BIGINT) END", str(center)
-
-
-def _rounded(whole: str, bits: int, unit: int) -> str:
-    """An integer of fewer than `bits` bits in units of 2^unit, ties to even: no float at all."""
-    # Not negative once it is shifted, and as even as it was.
-    shifted = f"({whole} + {1 << bits})"
-    odd = f"(({shifted} >> {unit}) & 1)"
-    return f"((({shifted} + {(1 << unit - 1) - 1} + {odd}) >> {unit}) - {1 << bits - unit})"
+        t = dialect.whole(nearest)
+        if low * factor > (place.center + place.lower) * unit or (
+            high * factor < (place.center + place.upper) * unit
+        ):
+            # In a box so small whole numbers that are near need not reach from end to end.
+            ends = f"WHEN {column.value} < {low} THEN {place.lower} "
+            ends += f"WHEN {column.value} > {high} THEN {place.upper}"
+            t = f"CASE {ends} ELSE {t} END"
+        return self._name(t, value)
 
 
 def _signed(number: int) -> str:

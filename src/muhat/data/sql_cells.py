@@ -23,8 +23,6 @@ _BRANCHES = 8
 _MOST_LABELS = 1 << 12
 _MAGIC = 1.5 * 2.0**52
 _SMALLEST = 1e-290
-_BEYOND = 1 << 65
-"""Larger than every integer of 64 bits."""
 
 
 def code_of(column: SqlColumn, coder: Coder, dialect: Dialect) -> str:
@@ -94,7 +92,7 @@ def block_of(cell: BlockCell, column: SqlColumn, dialect: Dialect) -> str:
     before = (cell.first >> cell.block_bits) + 1
     shift = (before << cell.block_bits) - cell.first
     code = f"LEAST(GREATEST({code}, 0), {grid.cells - 1})"
-    place = f"(({code} + {shift}) >> {cell.block_bits}) + {1 - before}"
+    place = f"{dialect.upper(f'({code} + {shift})', cell.block_bits)} + {1 - before}"
     missing = cell.blocks + 2 if cell.drop else cell.place(grid.middle)
     clipped = f"LEAST(GREATEST({place}, 0), {cell.blocks + 1})"
     return f"CASE WHEN {dialect.is_there(column)} THEN {clipped} ELSE {missing} END"
@@ -138,8 +136,6 @@ class _Integers:
         self.value = value
 
     def least(self, number: Fraction | float) -> str:
-        if math.isinf(number):
-            return str(_BEYOND if number > 0 else -_BEYOND)
         return str(math.ceil(number))
 
     def has(self, number: Fraction) -> bool:
@@ -181,7 +177,10 @@ def _binned(compared: _Compared, edges: Sequence[int | float], absent: int) -> s
         at_the_end = f"CASE WHEN {compared.value} = {compared.least(last)} THEN {cell} "
         at_the_end += f"ELSE {absent} END"
     found = [str(absent), *map(str, range(len(edges) - 1)), at_the_end]
-    return _between(compared.value, [compared.least(edge) for edge in edges], found)
+    # No value is beyond what is infinite: only finite ones are looked for.
+    first, end = math.isinf(edges[0]), len(edges) - math.isinf(last)
+    least = [compared.least(edge) for edge in edges[first:end]]
+    return _between(compared.value, least, found[first : end + 1])
 
 
 def _between(value: str, edges: Sequence[str], found: Sequence[str]) -> str:

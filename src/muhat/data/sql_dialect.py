@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 LARGEST = sys.float_info.max
@@ -64,9 +63,28 @@ class Dialect(ABC):
             return f"({column.value} BETWEEN {self.real(-LARGEST)} AND {self.real(LARGEST)})"
         return f"({column.value} IS NOT NULL)"
 
-    def total(self, whole: str, counted: str) -> str:
-        """The exact sum of whole numbers of at most 2^45; `counted` says of which records."""
-        return f"sum({whole}){counted}"
+    units: tuple[int, ...] = (1,)
+    """What each of the parts counts that a whole number is added up by."""
+
+    def parts(self, whole: str) -> tuple[str, ...]:
+        """A whole number of at most 2^45, in parts of `units` whose sums are exact."""
+        return (whole,)
+
+    def total(self, whole: str, condition: str | None) -> str:
+        """The sum of whole numbers, or of those of the records for which a condition holds."""
+        return f"sum({whole}){_of(condition)}"
+
+    def count(self, condition: str | None) -> str:
+        """The number of records, or of those for which a condition holds."""
+        return f"count(*){_of(condition)}"
+
+    def upper(self, value: str, bits: int) -> str:
+        """⌊value/2^bits⌋ of a whole number that is not negative."""
+        return f"({value} >> {bits})"
+
+    def lower(self, value: str, bits: int) -> str:
+        """What is left of it."""
+        return f"({value} & {(1 << bits) - 1})"
 
     @abstractmethod
     def quotient(self, value: str, divisor: int) -> str:
@@ -80,9 +98,14 @@ class Dialect(ABC):
     def same_bytes(self, text: str) -> str:
         """A text that is compared byte by byte, whatever its column compares by."""
 
-    @abstractmethod
-    def whole(self, value: str, near: tuple[float, float], scaled: Callable[[str], str]) -> str:
-        """scaled(value), a float that is whole, as BIGINT, if `value` lies between two floats.
+    def whole(self, value: str) -> str:
+        """A number that is whole, and of fewer than 63 bits, as an integer of 64 bits."""
+        return f"CAST({value} AS BIGINT)"
 
-        For others nothing, or an integer of the same sign and beyond 2^46. It must never raise.
-        """
+    def between(self, whole: str, low: int, high: int) -> str:
+        """The nearest of the integers from low to high, one of these for whatever is none."""
+        return f"LEAST(GREATEST({whole}, {low}), {high})"
+
+
+def _of(condition: str | None) -> str:
+    return "" if condition is None else f" FILTER (WHERE {condition})"
