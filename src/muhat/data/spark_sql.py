@@ -54,6 +54,11 @@ class SparkWords(Dialect):
     def same_bytes(self, text: str) -> str:
         return f"({text} COLLATE UTF8_BINARY)"
 
+    def near(self, value: str, low: str, high: str) -> str:
+        # Java takes the nearer of two numbers faster than it decides what to do. Not a number is
+        # larger than all that are.
+        return f"LEAST(GREATEST({value}, {low}), {high})"
+
     def parts(self, whole: str) -> tuple[str, ...]:
         # Spark adds decimals one object at a time; integers of 64 bits it adds in registers.
         return f"({whole} >> {_HALF_BITS})", f"({whole} & {(1 << _HALF_BITS) - 1})"

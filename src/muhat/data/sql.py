@@ -204,13 +204,13 @@ class _Compiler:
 
     def _squared(self, q: str, place: Coordinate) -> str:
         """s, by the kernel's own floats, and between two integers whatever they do."""
-        dialect = self._dialect
+        dialect, real = self._dialect, self._dialect.as_real(q)
         most = max(map(abs, (place.lower, place.upper, place.absent)))
         bound = round_half_even(most * most, SQUARE_UNIT)
-        real = self._name(dialect.as_real(q), q)
         magic, scale = dialect.real(_MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
         square = dialect.whole(f"({real} * {real} + {magic} - {magic}) * {scale}")
-        return self._name(dialect.between(square, 0, bound), real)
+        found = self._name(square, q)
+        return self._name(dialect.clip(found, 0, bound), found)
 
     def _clipped(self, number: BoxStep) -> str:
         """q: one of the integers from lower to upper, or `absent`."""
@@ -222,18 +222,9 @@ class _Compiler:
         column = replace(column, value=self._name(column.value))
         nearest = self._nearest_to_float if column.kind == "float" else self._nearest_to_integer
         t = nearest(column, place)
-        q = dialect.between(t, place.lower, place.upper)
+        q = dialect.clip(t, place.lower, place.upper)
         there = dialect.is_there(column)
         return self._name(f"CASE WHEN {there} THEN {q} ELSE {place.absent} END", t)
-
-    def _near(self, value: str, low: str, high: str) -> str:
-        """The nearest number between two, for all that are no numbers, too.
-
-        Nothing that is made of it overflows, or is no integer of 64 bits.
-        """
-        inside = f"{value} BETWEEN {low} AND {high}"
-        clipped = f"CASE WHEN {inside} THEN {value} WHEN {value} < {low} THEN {low} ELSE {high} END"
-        return self._name(clipped, value)
 
     def _nearest_to_float(self, column: SqlColumn, place: Coordinate) -> str:
         """t of a float, by the kernel's own addition."""
@@ -243,11 +234,11 @@ class _Compiler:
         center, magic, scale = map(real, (place.scaled_center, place.magic, 1 / place.grid))
         reach = math.ldexp(1.0, place.exponent + BITS + 4)
         ends = (place.scaled_center - reach, place.scaled_center + reach)
-        near = self._near(column.value, *map(real, ends))
+        near = self._dialect.near(column.value, *map(real, ends))
         shifted = f"({near} - {center} + {magic}"
         if place.shift is not None:
             shifted = f"({near} + {real(place.shift)}"
-        return self._name(self._dialect.whole(f"{shifted} - {magic}) * {scale}"), near)
+        return self._name(self._dialect.whole(f"{shifted} - {magic}) * {scale}"), column.value)
 
     def _nearest_to_integer(self, column: SqlColumn, place: Coordinate) -> str:
         """t of a whole number U that stands for U/10^scale.
@@ -268,7 +259,7 @@ class _Compiler:
             if low > most or high < least:
                 return str(place.lower if low > most else place.upper)
             low, high = max(low, least), min(high, most)
-        value = self._near(column.value, str(low), str(high))
+        value = self._name(dialect.near(column.value, str(low), str(high)), column.value)
         if narrow and unit == 1:
             nearest = f"{value} * {factor} - {_signed(place.center)}"
         else:

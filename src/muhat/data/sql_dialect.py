@@ -102,8 +102,19 @@ class Dialect(ABC):
         """A number that is whole, and of fewer than 63 bits, as an integer of 64 bits."""
         return f"CAST({value} AS BIGINT)"
 
-    def between(self, whole: str, low: int, high: int) -> str:
-        """The nearest of the integers from low to high, one of these for whatever is none."""
+    def near(self, value: str, low: str, high: str) -> str:
+        """The nearest number between two, one of these for all that are no numbers.
+
+        What is made of it does not overflow, and is an integer of 64 bits where it is whole.
+        """
+        inside = f"{value} BETWEEN {low} AND {high}"
+        return f"CASE WHEN {inside} THEN {value} WHEN {value} < {low} THEN {low} ELSE {high} END"
+
+    def clip(self, whole: str, low: int, high: int) -> str:
+        """The nearest integer between two.
+
+        Integers are compared, and whatever the number is, this is one from the first to the second.
+        """
         return f"LEAST(GREATEST({whole}, {low}), {high})"
 
 
