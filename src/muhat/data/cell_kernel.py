@@ -183,12 +183,14 @@ def kept_records(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray
 
 def codes_of_groups(
     codes: Sequence[NDArray[Any]], sizes: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """The group of every record, in C order of the columns, and which have one; None if all do."""
-    groups = codes[0].astype(np.int64)
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The group of every record, in C order of the columns, and which have one; None if all do.
+
+    The groups of one column are its codes, as they are: not to be written into.
+    """
+    groups = codes[0]
     for axis, size in zip(codes[1:], sizes[1:], strict=True):
-        groups *= size
-        groups += axis
+        groups = groups * np.int64(size) + axis
     return groups, kept_records(codes, sizes)
 
 

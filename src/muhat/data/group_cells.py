@@ -81,6 +81,7 @@ class GroupCells:
     def _add_block(self, columns: Sequence[Column]) -> None:
         axes = [column.values for column in columns[-len(self._sizes) :]]
         groups, kept = codes_of_groups(axes, self._sizes)
+        groups = groups.astype(np.int64, copy=False)
         for index, grid in enumerate(self._grids):
             high, low, present = parts(columns[index])
             codes = grid.codes(high, low)

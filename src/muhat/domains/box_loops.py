@@ -12,9 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, SupportsInt
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat.records.columns import FloatArray, Floats, Mask
 from muhat.records.exact import Steps
@@ -50,11 +51,12 @@ class Loops:
         return int(total), int(squares), int(recorded)
 
     def group_sums(
-        self, column: Floats, present: Mask | None, line: Line, groups: Steps, size: int
+        self, column: Floats, present: Mask | None, line: Line, groups: NDArray[Any], size: int
     ) -> Steps:
-        """By group, of shape (3, size); `groups` (rows,) are below `size`."""
-        sums = np.zeros((size, 3), np.int64)
-        self.grouped(*_plain(column, present), line, np.require(groups, np.int64, ["C", "A"]), sums)
+        """By group, and all its records, of shape (4, size); `groups` (rows,) are below `size`."""
+        sums = np.zeros((size, 4), np.int64)
+        kind = np.uint8 if groups.dtype == np.uint8 else np.int64
+        self.grouped(*_plain(column, present), line, np.require(groups, kind, ["C", "A"]), sums)
         return sums.T
 
 
@@ -104,7 +106,10 @@ def compiled() -> Loops:
     register_jitable(_steps)
     block = array(types.float64), array(types.boolean), types.NamedUniTuple(types.float64, 6, Line)
     whole = types.UniTuple(types.int64, 3)(*block)
-    grouped = types.void(*block, array(types.int64), types.int64[:, ::1])
+    grouped = [
+        types.void(*block, array(groups), types.int64[:, ::1])
+        for groups in (types.uint8, types.int64)
+    ]
     return Loops(
         numba.njit(whole, nogil=True, cache=True)(_whole),
         numba.njit(grouped, nogil=True, cache=True)(_grouped),
@@ -133,7 +138,7 @@ def _whole(values: FloatArray, mask: Mask, line: Line) -> tuple[np.int64, np.int
     return total, squares, recorded
 
 
-def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: Steps) -> None:
+def _grouped(values: FloatArray, mask: Mask, line: Line, groups: NDArray[Any], sums: Steps) -> None:
     for row in range(values.size):
         kept = np.isfinite(values[row]) and (mask.size == 0 or mask[row])
         steps, square = _steps(values[row], kept, line)
@@ -141,6 +146,7 @@ def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: St
         sums[group, 0] += steps
         sums[group, 1] += square
         sums[group, 2] += kept
+        sums[group, 3] += 1
 
 
 def _plain(column: Floats, present: Mask | None) -> tuple[FloatArray, Mask]:
@@ -155,10 +161,13 @@ def _agree(loops: Loops) -> bool:
     line = Line(_MAGIC - 0.25, _MAGIC - 2.0**40, _MAGIC + 2.0**45, _MAGIC, _MAGIC + 3.0, _SQUARES)
     values = np.concatenate([np.ldexp(_FRACTIONS, power) for power in range(-60, 60, 4)] + [_ODD])
     values = np.concatenate([values, -values])
-    mask, groups = np.arange(len(values)) % 5 > 0, np.arange(len(values)) % 7
+    mask, sevenths = np.arange(len(values)) % 5 > 0, np.arange(len(values)) % 7
     source = Loops(_whole, _grouped)
     with np.errstate(all="ignore"):
-        for column in (Floats(values), Floats(values, mask)):
+        for column, groups in (
+            (Floats(values), sevenths),
+            (Floats(values, mask), sevenths.astype(np.uint8)),
+        ):
             (total, by_group), expected = (
                 (each.sums(column, None, line), each.group_sums(column, None, line, groups, 7))
                 for each in (loops, source)
