@@ -32,7 +32,6 @@ BLOCK_ROWS = 1 << 15
 TOGETHER_CELLS = 1 << 14
 _MOST_TOGETHER = 16
 _MOST_AXES = 32
-_SPARSE = 4
 
 
 class CellTables:
@@ -93,11 +92,7 @@ class CellTables:
     def _add_block(self, codes: Sequence[NDArray[Any]], times: int) -> None:
         rows = len(codes[0])
         for axes, index in table_indices(self._tables, self._shape, codes, rows):
-            table = self._tables[axes]
-            if times == 1 and len(table) * _SPARSE <= rows:
-                table += np.bincount(index, minlength=len(table))
-            else:
-                np.add.at(table, index, times)
+            np.add.at(self._tables[axes], index, times)
 
 
 class CellAccumulator:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.records.columns import FloatArray
+from muhat.records.exact import occurrences
 
 Found = NDArray[np.int64]
 
@@ -58,7 +59,7 @@ class Cells:
 
     def counts(self, cells: Found) -> Found:
         """How many numbers each cell has."""
-        return np.bincount(cells, minlength=self.number)
+        return occurrences(cells, self.number)
 
 
 def _words(values: FloatArray, signed: bool) -> NDArray[np.int64]:

@@ -11,9 +11,10 @@ order could put on either side of an edge: they are added up again.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,8 @@ def bounded_sums(source: Source, lattice: Lattice, magnitude: float) -> Sums:
 
 
 def _counted(counters: Sequence[_Counter]) -> list[int]:
-    return [sum(parts) for parts in zip(*(each.counts.tolist() for each in counters), strict=True)]
+    total: list[int] = reduce(operator.add, [each.counts for each in counters]).tolist()
+    return total
 
 
 def _summed(accumulators: Sequence[BoundedAccumulator | ExcessAccumulator]) -> Sums:

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from muhat.domains.box_loops import Line, Loops
 from muhat.records.columns import Floats, Mask
-from muhat.records.exact import Steps, signed
+from muhat.records.exact import Steps, occurrences, signed
 
 Made = TypeVar("Made", covariant=True)
-
-_FEW = 16
 
 
 class Way(Protocol[Made]):
@@ -64,7 +62,7 @@ class ByGroup:
     @cached_property
     def counts(self) -> Steps:
         """How many records each group has, shape (size,)."""
-        return occurrences(self._groups, self._size)
+        return occurrences(self._places, self._size)
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
@@ -79,7 +77,7 @@ class ByGroup:
     def recorded(self, kept: Mask | None) -> Steps:
         if kept is None:
             return self.counts
-        return occurrences(self._groups[kept], self._size)
+        return occurrences(self._places[kept], self._size)
 
     def looped(
         self, loops: Loops, column: Floats, present: Mask | None, line: Line
@@ -108,11 +106,3 @@ class Each:
 
 def counted(kept: Mask | None, rows: int) -> int:
     return rows if kept is None else int(np.count_nonzero(kept))
-
-
-def occurrences(codes: NDArray[Any], size: int) -> Steps:
-    """How often each whole number below `size` is there, shape (size,)."""
-    if codes.dtype.itemsize == 1 and size <= _FEW:
-        # Many bytes are compared at once.
-        return np.array([np.count_nonzero(codes == code) for code in range(size)], np.int64)
-    return np.bincount(codes, minlength=size)
