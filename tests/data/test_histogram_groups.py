@@ -23,6 +23,7 @@ from muhat.data.groups import GroupSums, open_groups
 from muhat.domains import box_kernel, box_loops
 from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput, SourceFailed
+from muhat.records.loader import WORTH_LOADING, Loader
 
 CANARY = "canary-40021177"
 LATTICE = BoxLattice.around([-1, 0], [2, 1000])
@@ -150,8 +151,8 @@ def test_compiled_loops_make_the_same_sums(
         return source.sums(lattice, missing=missing)
 
     plain = found()
-    loader = box_loops.Loader()
-    loader._loops, loader._tried = box_loops.compiled(), True
+    loader = Loader(box_loops.checked)
+    assert loader.after(WORTH_LOADING) is not None
     monkeypatch.setattr(box_kernel, "_LOADER", loader)
     assert found() == plain
     if label in ("text", "few"):

@@ -14,6 +14,7 @@ from muhat.domains import box_kernel, box_loops
 from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.lattice import BoxLattice
 from muhat.records.columns import Column, Floats, Integers
+from muhat.records.loader import WORTH_LOADING, Loader
 
 BOUNDS = [
     (0, 1), (1000, 1100), (2**60, 2**60 + 1000), (-1e308, 1e308), (0, 1e-300), (0, 5e-324),
@@ -48,7 +49,7 @@ def loaded():
 def by_numpy_and_by_loops(loaded, work):
     """What some work makes without the loops and with them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_kernel, "_LOADER", box_loops.Loader())
+        patch.setattr(box_kernel, "_LOADER", Loader(box_loops.checked))
         plain = work()
         patch.setattr(box_kernel, "_LOADER", loaded)
         before = loaded.used
@@ -154,11 +155,10 @@ def test_arrays_of_any_layout_have_their_sums(loaded, made):
     assert plain == looped
 
 
-def test_loops_are_loaded_once_and_not_before_it_is_worth_it(monkeypatch):
+def test_loops_are_loaded_once_and_not_before_it_is_worth_it():
     asked = []
-    monkeypatch.setattr(box_loops, "checked", lambda: asked.append(1) or None)
-    loader = box_loops.Loader()
-    assert loader.after(box_loops.WORTH_LOADING - 1) is None
+    loader = Loader(lambda: asked.append(1))
+    assert loader.after(WORTH_LOADING - 1) is None
     assert not asked
     for _ in range(3):
         assert loader.after(1) is None

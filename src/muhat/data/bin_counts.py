@@ -23,7 +23,6 @@ from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, FloatArray
-from muhat.records.tiles import LARGEST_FLOAT
 
 STEP_BITS = 50
 """A bin has between 2^50 and 2^51 steps."""
@@ -33,6 +32,7 @@ REACH_BITS = 44
 
 _LARGEST_WIDTH = 1e200
 _COMPACT = 1 << 20
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class BinCounter:
         self.rows += batch.rows + batch.absent
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
-            floats = bounded(batch, LARGEST_FLOAT)
+            floats = bounded(batch, _LARGEST)
             for column, (grid, shift) in enumerate(self._pairs):
                 values = values_of(floats, column)
                 numbers = grid.numbers(values[~np.isnan(values)], shift)

@@ -15,8 +15,7 @@ from muhat.data.changed import ChangedSource
 from muhat.data.engine import read_once
 from muhat.data.states import Numbers, joined
 from muhat.data.tallies import SumTable, Tallied, rows_of
-from muhat.records.columns import Batch, Floats, Mask
-from muhat.records.tiles import LARGEST_FLOAT, is_within
+from muhat.records.columns import Batch, Mask
 
 
 class CompleteSource(ChangedSource):
@@ -39,22 +38,13 @@ def _complete_parts(batch: Batch) -> tuple[Batch]:
 def complete_part(batch: Batch) -> Batch:
     """The complete records of a batch."""
     with np.errstate(all="ignore"):
-        if _lacks_nothing(batch):
-            return Batch(batch.rows, batch.columns, batch.matrix)
-        rows = _complete(batch).nonzero()[0]
+        keeps = _complete(batch)
+    if keeps.all():
+        return Batch(batch.rows, batch.columns, batch.matrix)
+    rows = keeps.nonzero()[0]
     if batch.matrix is not None:
         return Batch(len(rows), (), batch.matrix[rows])
     return Batch(len(rows), [column.pick(rows) for column in batch.columns])
-
-
-def _lacks_nothing(batch: Batch) -> bool:
-    """Whether every value of the batch is there: most often so, and quickly seen."""
-    if any(column.valid is not None and not column.valid.all() for column in batch.columns):
-        return False
-    numbers = [column.values for column in batch.columns if isinstance(column, Floats)]
-    if batch.matrix is not None:
-        numbers.append(batch.matrix)
-    return all(each.size == 0 or is_within(each, LARGEST_FLOAT) for each in numbers)
 
 
 def _complete(batch: Batch) -> Mask:

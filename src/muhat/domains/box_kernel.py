@@ -21,6 +21,7 @@ from muhat.domains import box_loops
 from muhat.domains.box_totals import ByGroup, Each, Together, Way, counted
 from muhat.records.columns import Column, Decimals, Floats, Integers, Mask, whole_records
 from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps
+from muhat.records.loader import Loader
 from muhat.records.tiles import transposed
 
 BITS = 45
@@ -323,4 +324,4 @@ class BoxKernel:
         return rounded.view(np.int64), int(magic.view(np.int64))
 
 
-_LOADER = box_loops.Loader()
+_LOADER = Loader(box_loops.checked)

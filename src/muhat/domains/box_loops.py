@@ -2,14 +2,11 @@
 
 numpy takes a column apart in steps: add, clamp, mask, square, sum. A compiled loop does all of it
 while a value is in a register, to the same bits: the same additions, comparisons and one product.
-To load it takes as long as numpy takes for some hundred million values, so it is loaded when a
-process has added up so many, and never for less. It is used if it makes numpy's sums of values that
-try every branch; else, and without the extra `fast`, numpy goes on.
+When it is loaded, and when it is used, says `records/loader.py`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, SupportsInt
@@ -19,9 +16,7 @@ from numpy.typing import NDArray
 
 from muhat.records.columns import FloatArray, Floats, Mask
 from muhat.records.exact import Steps
-
-WORTH_LOADING = 1 << 27
-"""Values after which the loops are loaded: numpy has then spent about what loading takes."""
+from muhat.records.loader import compiler, if_they_agree, read_only
 
 
 class Line(NamedTuple):
@@ -60,54 +55,21 @@ class Loops:
         return sums.T
 
 
-class Loader:
-    """Counts the values that numpy adds up, and loads the loops when that has become worth it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._values = 0
-        self._loops: Loops | None = None
-        self._tried = False
-
-    def after(self, values: int) -> Loops | None:
-        """The loops, if they are loaded, or worth loading now that so many values more come."""
-        if not self._tried:
-            self._values += values
-            if self._values >= WORTH_LOADING:
-                with self._lock:
-                    if not self._tried:
-                        self._loops, self._tried = checked(), True
-        return self._loops
-
-
 def checked() -> Loops | None:
     """The loops, if they can be had and do what their source does; else None."""
-    try:
-        loops = compiled()
-        return loops if _agree(loops) else None
-    except Exception:
-        # No numba, one that knows not this Python, or no place for its cache: numpy goes on. The
-        # charge has been made, and a release must not fail for want of speed.
-        return None
+    return if_they_agree(compiled, _agree)
 
 
 def compiled() -> Loops:
     """The loops, compiled or from numba's cache."""
-    import numba
-    from numba import types
-    from numba.extending import register_jitable
-
-    if numba.config.DISABLE_JIT:
-        raise ImportError("numba is told to compile nothing")
-
-    def array(kind: object) -> object:
-        return types.Array(kind, 1, "C", readonly=True)
-
-    register_jitable(_steps)
-    block = array(types.float64), array(types.boolean), types.NamedUniTuple(types.float64, 6, Line)
+    numba = compiler()
+    types = numba.types
+    numba.extending.register_jitable(_steps)
+    line = types.NamedUniTuple(types.float64, 6, Line)
+    block = read_only(types.float64), read_only(types.boolean), line
     whole = types.UniTuple(types.int64, 3)(*block)
     grouped = [
-        types.void(*block, array(groups), types.int64[:, ::1])
+        types.void(*block, read_only(groups), types.int64[:, ::1])
         for groups in (types.uint8, types.int64)
     ]
     return Loops(

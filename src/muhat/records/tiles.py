@@ -26,9 +26,6 @@ are added or not, differ by a smaller part of themselves, if they are at least `
 LEAST, LARGEST = 2.0**-1000, 2.0**1000
 """A sum of squares between these neither suffers from underflow nor overflows in any order."""
 
-LARGEST_FLOAT = float(np.finfo(np.float64).max)
-"""Whatever is within this is there, and finite."""
-
 _TILE_VALUES = 1 << 17
 _FEWEST_TALL_ROWS, _MOST_TALL_ROWS = 1 << 10, 1 << 15
 _LEAST_WIDE_DIM = 8
