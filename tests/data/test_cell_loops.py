@@ -79,7 +79,9 @@ def counted(
     frame=st.sampled_from(FRAMES),
     rows=st.integers(0, 300),
     kind=st.sampled_from([DistanceCounter, LineCounter]),
-    shape=st.sampled_from(["column", "nulls", "matrix", "integers", "strided"]),
+    shape=st.sampled_from(
+        ["column", "nulls", "matrix", "integers", "strided", "swapped", "unaligned", "read-only"]
+    ),
 )
 def test_a_loop_counts_what_numpy_counts(loaded, data, frame, rows, kind, shape) -> None:
     edges = data.draw(st.sampled_from(RADII if kind is DistanceCounter else LINES))
@@ -93,6 +95,13 @@ def test_a_loop_counts_what_numpy_counts(loaded, data, frame, rows, kind, shape)
         column = Integers(np.arange(rows) - 7 + (2**60 if rows > 99 else 0))
     elif shape == "strided":
         column = Floats(np.repeat(values, 2)[::2])
+    elif shape == "swapped":
+        column = Floats(values.astype(">f8"))
+    elif shape == "unaligned":
+        column = Floats(np.empty(8 * rows + 1, np.uint8)[1:].view(np.float64))
+        column.values[:] = values
+    elif shape == "read-only":
+        column.values.flags.writeable = False
     batch = Batch(rows, [column], absent=2)
     if shape == "matrix":
         batch = Batch(rows, (), values.reshape(-1, 1), absent=2)
