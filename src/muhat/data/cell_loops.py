@@ -69,11 +69,11 @@ def _count(
     edges: FloatArray,
     counts: Found,
 ) -> None:
-    numbers, bins = np.empty(_BLOCK), np.empty(_BLOCK, np.int64)
+    numbers, cells = np.empty(_BLOCK), np.empty(_BLOCK, np.int64)
     zero, last = np.int64(0), np.int64(below.size - 1)
     for start in range(0, values.size, _BLOCK):
         rows = min(_BLOCK, values.size - start)
-        # Apart from the lookups, several values are dealt with at once.
+        # In loops of their own several values are dealt with at once.
         for row in range(rows):
             value = values[start + row]
             inside = min(max(value, -moved.magnitude), moved.magnitude)
@@ -83,12 +83,14 @@ def _count(
             word = np.float64(number).view(np.int64)
             word = word ^ ((word >> 63) & _ALL_BUT_THE_SIGN) if lookup.signed else word
             numbers[row] = number
-            bins[row] = min(max((word >> lookup.shift) - lookup.first, zero), last)
+            cells[row] = min(max((word >> lookup.shift) - lookup.first, zero), last)
         for row in range(rows):
-            cell = below[np.uint64(bins[row])]
-            for _ in range(lookup.comparisons):
-                cell += numbers[row] > edges[np.uint64(cell)]
-            counts[np.uint64(cell)] += 1
+            cells[row] = below[np.uint64(cells[row])]
+        for _ in range(lookup.comparisons):
+            for row in range(rows):
+                cells[row] += numbers[row] > edges[np.uint64(cells[row])]
+        for row in range(rows):
+            counts[np.uint64(cells[row])] += 1
 
 
 def _agrees(count: Count) -> bool:
