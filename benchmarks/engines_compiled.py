@@ -8,20 +8,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import muhat as mh
 from benchmarks.engines_asked import BOTH, PROMISE
+from muhat.data import cell_loops, distances
 from muhat.data.base import paced
 from muhat.domains import box_kernel, box_loops
+from muhat.records.loader import WORTH_LOADING
 
 ROWS, REPEATS = 10_000_000, 5
 HEADER = f"{'':<44}{'numpy':>9}{'numba':>9}{'':>7}{'plain mean':>12}"
 
 LOADING = """
 import time
+from muhat.data import cell_loops
 from muhat.domains import box_loops
 
 def peak():
@@ -29,7 +33,7 @@ def peak():
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 started, before = time.process_time(), peak()
-box_loops.checked()
+box_loops.checked(), cell_loops.checked()
 print(time.process_time() - started, peak() - before)
 """
 
@@ -37,17 +41,22 @@ print(time.process_time() - started, peak() - before)
 class _Given:
     """A loader whose loops are there, or never are."""
 
-    def __init__(self, loops: box_loops.Loops | None) -> None:
+    def __init__(self, loops: Any) -> None:
         self._loops = loops
 
-    def after(self, values: int) -> box_loops.Loops | None:
+    def after(self, values: int) -> Any:
         return self._loops
+
+
+def _give(sums: box_loops.Loops | None, cells: cell_loops.Count | None) -> None:
+    """Have releases use these loops, or none."""
+    box_kernel._LOADER, distances.LOADER = _Given(sums), _Given(cells)  # type: ignore[assignment]
 
 
 def lines(parquet: Path) -> Iterator[str]:
     """CPU milliseconds of releases in numpy's steps and in loops, in turns."""
-    loops = box_loops.checked()
-    if loops is None:
+    sums, cells = box_loops.checked(), cell_loops.checked()
+    if sums is None or cells is None:
         yield "numba is not installed"
         return
     generator = np.random.default_rng(21)
@@ -69,28 +78,36 @@ def lines(parquet: Path) -> Iterator[str]:
             lambda: mh.mean(str(parquet), domain=BOTH, privacy=PROMISE),
             None,
         ),
+        "Parquet, mean of unknown location": (
+            lambda: mh.mean(
+                str(parquet), domain=mh.Reals(1, 1e6), columns=["height"], privacy=PROMISE
+            ),
+            None,
+        ),
     }
-    kept = box_kernel._LOADER
+    kept = box_kernel._LOADER, distances.LOADER
     try:
         for question, (release, plain) in asked.items():
-            numpy, numba, bare = _taken(release, plain, loops)
+            numpy, numba, bare = _taken(release, plain, (sums, cells))
             beside = "–" if bare is None else f"{1e3 * bare:.1f}"
             yield (
                 f"{question:<44}{1e3 * numpy:>9.1f}{1e3 * numba:>9.1f}{numpy / numba:>6.2f}×"
                 f"{beside:>12}"
             )
     finally:
-        box_kernel._LOADER = kept
+        box_kernel._LOADER, distances.LOADER = kept
     done = subprocess.run(
         [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True
     )
     seconds, mib = map(float, done.stdout.split())
     loading = f"{1e3 * seconds:.0f} ms and {mib:.0f} MiB"
-    yield f"loading, once compiled: {loading}, after {box_loops.WORTH_LOADING:,} values"
+    yield f"loading, once compiled: {loading}, after {WORTH_LOADING:,} values"
 
 
 def _taken(
-    release: Callable[[], object], plain: Callable[[], object] | None, loops: box_loops.Loops
+    release: Callable[[], object],
+    plain: Callable[[], object] | None,
+    loops: tuple[box_loops.Loops, cell_loops.Count],
 ) -> tuple[float, float, float | None]:
     taken: tuple[list[float], list[float], list[float]] = ([], [], [])
     with paced(threads=1, show_progress=False):
@@ -98,7 +115,7 @@ def _taken(
             for place, work in enumerate((release, release, plain)):
                 if work is None:
                     continue
-                box_kernel._LOADER = _Given(loops if place == 1 else None)
+                _give(*(loops if place == 1 else (None, None)))
                 start = time.process_time()
                 work()
                 if turn:

@@ -40,6 +40,22 @@ def test_a_record_that_lacks_any_value_is_left_out_of_columns_of_unlike_types() 
 def test_a_complete_batch_is_passed_on_as_it_is() -> None:
     matrix = np.ones((4, 2))
     assert complete_part(Batch(4, (), matrix)).matrix is matrix
+    ends = np.array([1.7976931348623157e308, -1.7976931348623157e308, 5e-324, -0.0])
+    columns = [Floats(ends, np.ones(4, bool)), Integers(np.arange(4))]
+    assert complete_part(Batch(4, columns)).columns is columns
+    empty = complete_part(Batch(0, [Floats(ends[:0])]))
+    assert (empty.rows, complete_part(Batch(0, (), matrix[:0])).rows) == (0, 0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_one_value_that_is_not_there_is_seen_wherever_it_is(value: float, row: int) -> None:
+    matrix = np.arange(8.0).reshape(4, 2)
+    matrix[row, 1] = value
+    kept = np.delete(np.arange(4), row)
+    columns = [Floats(each) for each in matrix.T]
+    for batch in (Batch(4, (), matrix), Batch(4, columns)):
+        assert gathered(complete_part(batch)) == matrix[kept].tolist()
 
 
 @pytest.mark.parametrize("kind", ["array", "table", "csv", "parquet"])

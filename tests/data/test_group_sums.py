@@ -19,8 +19,12 @@ def exact(steps, groups, size):
 
 
 def found(lattice, columns, groups, size, drop):
-    counts = np.bincount(groups, minlength=size)
-    sums = lattice.kernel().group_sums(columns, groups, counts, drop=drop)
+    kind = np.min_scalar_type(size)
+    sums, counts = lattice.kernel().group_sums(columns, groups.astype(kind), size, drop=drop)
+    assert counts.tolist() == np.bincount(groups, minlength=size).tolist()
+    assert counts.dtype == np.int64
+    wide, _ = lattice.kernel().group_sums(columns, groups, size, drop=drop)
+    assert all(map(np.array_equal, sums, wide))
     return [each.tolist() for each in sums]
 
 

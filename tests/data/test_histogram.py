@@ -530,7 +530,10 @@ def test_categories_of_a_source_are_those_it_was_opened_with() -> None:
     assert all(isinstance(each, Categories) for each in source.categories)
 
 
-@pytest.mark.parametrize("labels", [range(5), [3, 1, 7], [-2, 0, 5], [10**9, 1], [0.5, 2], [2**60]])
+@pytest.mark.parametrize(
+    "labels",
+    [range(5), [3, 1, 7], [1, 2], [-1, 2], [-2, 0, 5], [1 - 2**53], [10**9, 1], [0.5, 2], [2**60]],
+)
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
 def test_whole_numbers_looked_up_in_a_table_have_the_cells_of_the_same_numbers(labels, kind):
     (categories,) = categories_of({"x": labels})

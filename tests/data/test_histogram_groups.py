@@ -20,8 +20,10 @@ from muhat.data import exact_sums, groups, memory, open_source
 from muhat.data.base import paced
 from muhat.data.categories import categories_of
 from muhat.data.groups import GroupSums, open_groups
-from muhat.domains.lattice import BoxLattice
+from muhat.domains import box_kernel, box_loops
+from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.errors import InvalidInput, SourceFailed
+from muhat.records.loader import WORTH_LOADING, Loader
 
 CANARY = "canary-40021177"
 LATTICE = BoxLattice.around([-1, 0], [2, 1000])
@@ -119,6 +121,45 @@ def test_sums_are_exact_for_every_batch_split(rows: list[Any], size: int) -> Non
         total[group] += alone.total[0]
         count[group] += 1
     assert found == GroupSums(tuple((each,) for each in total), tuple(count))
+
+
+@pytest.mark.parametrize("label", ["few", "text", "many", "both"])
+@pytest.mark.parametrize("missing", ["center", "drop"])
+@pytest.mark.parametrize("unknown", ["other", "drop"])
+def test_compiled_loops_make_the_same_sums(
+    label: str, missing: str, unknown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = records()
+    rows = len(made["x"])
+    rng = np.random.default_rng(61)
+    made["few"] = [*rng.integers(-1, 5, rows - 1).tolist(), None]
+    made["many"] = rng.integers(0, 400, rows)
+    made["both"] = made["few"]
+    table = pa.table(made)
+    table = table.set_column(0, "x", pa.array(made["x"], mask=rng.random(rows) < 0.1))
+    # Batches of several lengths, one of them without rows.
+    table = pa.concat_tables([table.slice(0, 900), table.slice(9, 0), table.slice(900)])
+    cells = {"few": 4, "text": REGIONS, "many": 350, "both": 4}[label]
+    by = {"text": ["region"], "both": ["few", "region"]}.get(label, [label])
+    categories = categories_of(
+        {name: REGIONS if name == "region" else cells for name in by}, missing=unknown
+    )
+    lattice = ColumnsLattice(LATTICE, squares=True, counts=True)
+
+    def found() -> GroupSums:
+        source = open_groups(table, ["x", "income"], by, categories, dim=2)
+        return source.sums(lattice, missing=missing)
+
+    plain = found()
+    loader = Loader(box_loops.checked)
+    assert loader.after(WORTH_LOADING) is not None
+    monkeypatch.setattr(box_kernel, "_LOADER", loader)
+    assert found() == plain
+    if label in ("text", "few"):
+        chosen = table["region" if label == "text" else "few"].to_pylist()
+        known = [chosen.count(each) for each in (REGIONS if label == "text" else range(4))]
+        if missing == "center":
+            assert list(plain.rows[: len(known)]) == known
 
 
 def test_extreme_sums_are_exact() -> None:

@@ -49,6 +49,27 @@ def test_sums_are_those_of_the_kernel(dim: int, radius: float) -> None:
     assert added(scaled.tiled_sums(), rows) == exact(scaled, rows)
 
 
+@pytest.mark.parametrize("power", [0, -90, 40])
+@pytest.mark.parametrize("steps", [2.0**44, 2.0**44 + 0.25, 2.0**44 + 0.5, 1.7e13, 2.0**45 - 1.25])
+@pytest.mark.parametrize("center", [0.0, -0.7])
+def test_on_a_line_all_are_rounded_and_clamped_unless_an_end_is_next_to_a_tie(
+    power: int, steps: float, center: float
+) -> None:
+    radius = steps * 2.0**power
+    lattice = BallLattice.around([center * radius], radius)
+    sums = lattice.tiled_sums()
+    assert (sums._ends is None) == (steps == 2.0**44 + 0.5)
+    rows = on_and_around_the_sphere(4000, 1, radius)
+    ends = np.array([-1, 1]) * (1 + np.arange(-40, 41)[:, np.newaxis] * 2.0**-53) * radius
+    odd = np.array([0.0, -0.0, 5e-324, -1e-300, 2.0**400, -(2.0**400)])
+    rows = np.concatenate([rows.ravel(), ends.ravel(), odd])[:, np.newaxis] + center * radius
+    assert added(sums, rows.copy()) == exact(lattice, rows)
+    integers = record_integers(lattice, Batch(len(rows), matrix=rows))
+    for row, wanted in zip(rows[-300:], integers.tolist()[-300:], strict=True):
+        assert added(lattice.tiled_sums(), row[np.newaxis].copy()) == wanted
+    assert np.abs(integers).max() <= lattice.radius
+
+
 @pytest.mark.parametrize("dim", [1, 2, 9, 64])
 def test_single_records_have_the_integers_of_the_kernel(dim: int) -> None:
     rows = on_and_around_the_sphere(200, dim, 1.0)

@@ -14,6 +14,7 @@ from muhat.domains import box_kernel, box_loops
 from muhat.domains.box_kernel import BoxKernel
 from muhat.domains.lattice import BoxLattice
 from muhat.records.columns import Column, Floats, Integers
+from muhat.records.loader import WORTH_LOADING, Loader
 
 BOUNDS = [
     (0, 1), (1000, 1100), (2**60, 2**60 + 1000), (-1e308, 1e308), (0, 1e-300), (0, 5e-324),
@@ -48,7 +49,7 @@ def loaded():
 def by_numpy_and_by_loops(loaded, work):
     """What some work makes without the loops and with them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box_kernel, "_LOADER", box_loops.Loader())
+        patch.setattr(box_kernel, "_LOADER", Loader(box_loops.checked))
         plain = work()
         patch.setattr(box_kernel, "_LOADER", loaded)
         before = loaded.used
@@ -84,13 +85,14 @@ def test_loops_make_the_sums_of_numpy_bit_for_bit(
     if data.draw(st.booleans()):
         columns[0] = Integers(np.arange(rows, dtype=np.int64))
     groups = np.array(data.draw(st.lists(st.integers(0, 3), min_size=rows, max_size=rows)))
-    sizes = np.bincount(groups, minlength=5)
+    groups = groups.astype(data.draw(st.sampled_from([np.uint8, np.uint16, np.int64])))
 
     def work():
         kernel = BoxKernel(coordinates, squares=squares, counts=counts)
         with np.errstate(all="ignore"):
             together = kernel.sums(columns, drop=drop)
-            by_group = kernel.group_sums(columns, groups, sizes, drop=drop)
+            by_group, records = kernel.group_sums(columns, groups, 5, drop=drop)
+        assert records.tolist() == np.bincount(groups, minlength=5).tolist()
         return together, [each.tolist() for each in by_group]
 
     plain, looped = by_numpy_and_by_loops(loaded, work)
@@ -142,22 +144,21 @@ def read_only(values):
 def test_arrays_of_any_layout_have_their_sums(loaded, made):
     lattice = BoxLattice.around([0.0], [1.0])
     values, groups = made(np.linspace(-1, 2, 30))
-    counts = np.bincount(groups.astype(np.int64))
 
     def work():
         kernel = BoxKernel(lattice.coordinates(), squares=True)
-        by_group = kernel.group_sums([Floats(values)], groups, counts, drop=False)
-        return kernel.sums([Floats(values)], drop=False), [each.tolist() for each in by_group]
+        by_group, records = kernel.group_sums([Floats(values)], groups, 3, drop=False)
+        by_group = [each.tolist() for each in (*by_group, records)]
+        return kernel.sums([Floats(values)], drop=False), by_group
 
     plain, looped = by_numpy_and_by_loops(loaded, work)
     assert plain == looped
 
 
-def test_loops_are_loaded_once_and_not_before_it_is_worth_it(monkeypatch):
+def test_loops_are_loaded_once_and_not_before_it_is_worth_it():
     asked = []
-    monkeypatch.setattr(box_loops, "checked", lambda: asked.append(1) or None)
-    loader = box_loops.Loader()
-    assert loader.after(box_loops.WORTH_LOADING - 1) is None
+    loader = Loader(lambda: asked.append(1))
+    assert loader.after(WORTH_LOADING - 1) is None
     assert not asked
     for _ in range(3):
         assert loader.after(1) is None

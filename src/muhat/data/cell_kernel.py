@@ -32,7 +32,6 @@ BLOCK_ROWS = 1 << 15
 TOGETHER_CELLS = 1 << 14
 _MOST_TOGETHER = 16
 _MOST_AXES = 32
-_SPARSE = 4
 
 
 class CellTables:
@@ -93,11 +92,7 @@ class CellTables:
     def _add_block(self, codes: Sequence[NDArray[Any]], times: int) -> None:
         rows = len(codes[0])
         for axes, index in table_indices(self._tables, self._shape, codes, rows):
-            table = self._tables[axes]
-            if times == 1 and len(table) * _SPARSE <= rows:
-                table += np.bincount(index, minlength=len(table))
-            else:
-                np.add.at(table, index, times)
+            np.add.at(self._tables[axes], index, times)
 
 
 class CellAccumulator:
@@ -183,12 +178,14 @@ def kept_records(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray
 
 def codes_of_groups(
     codes: Sequence[NDArray[Any]], sizes: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
-    """The group of every record, in C order of the columns, and which have one; None if all do."""
-    groups = codes[0].astype(np.int64)
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """The group of every record, in C order of the columns, and which have one; None if all do.
+
+    The groups of one column are its codes, as they are: not to be written into.
+    """
+    groups = codes[0]
     for axis, size in zip(codes[1:], sizes[1:], strict=True):
-        groups *= size
-        groups += axis
+        groups = groups * np.int64(size) + axis
     return groups, kept_records(codes, sizes)
 
 

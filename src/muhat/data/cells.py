@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.data.cell_loops import Count, Lookup, Moved
 from muhat.records.columns import FloatArray
+from muhat.records.exact import occurrences
 
 Found = NDArray[np.int64]
 
@@ -56,9 +58,15 @@ class Cells:
         """Which numbers lie beyond a cell of their own."""
         return values > np.take(self._edges, cells)
 
+    def count_in_loop(self, count: Count, values: FloatArray, moved: Moved, counts: Found) -> None:
+        """Add how many numbers each cell has, of values that are moved before."""
+        lookup = Lookup(self._shift, int(self._first), self._signed, self._comparisons)
+        values = np.require(values, np.float64, ["C", "A"])
+        count(values, moved, lookup, self._below, self._edges, counts)
+
     def counts(self, cells: Found) -> Found:
         """How many numbers each cell has."""
-        return np.bincount(cells, minlength=self.number)
+        return occurrences(cells, self.number)
 
 
 def _words(values: FloatArray, signed: bool) -> NDArray[np.int64]:

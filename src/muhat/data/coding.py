@@ -99,30 +99,31 @@ class Coder:
     def _of_whole_numbers(self, column: Integers) -> Integers | None:
         """Codes looked up in a table, where the categories are few whole numbers.
 
-        With the first of them taken away, modulo 2^64, all others are beyond the table's end; of
-        unsigned numbers that holds where the first is not negative.
+        With `before` taken away, modulo 2^64, all others are at an end of the table, or beyond it;
+        of unsigned numbers that holds where the first category is not negative.
         """
         if self._lookup is None:
             return None
-        first, codes = self._lookup
-        if first < 0 and column.values.dtype.kind == "u":
+        before, codes = self._lookup
+        if before < -1 and column.values.dtype.kind == "u":
             return None
-        places = column.values.view(np.uint64) - np.uint64(first % (1 << 64))
-        np.minimum(places, len(codes) - 1, out=places)
-        found = codes.take(places.view(np.int64))
+        found = codes.take(column.values.view(np.int64) - before, mode="clip")
         if column.valid is not None:
             found[~column.valid] = self.absent
         return Integers(found)
 
     @cached_property
     def _lookup(self) -> tuple[int, NDArray[Any]] | None:
-        """The first whole number with a cell, and the codes from there on; the last is `absent`."""
+        """The whole number before the first with a cell, and the codes from there on.
+
+        At both ends they are `absent`.
+        """
         whole = None if self._numbers is None else self._numbers.whole
         if whole is None:
             return None
         first, cells = whole
-        codes = np.append(np.where(cells < 0, self.absent, cells), self.absent)
-        return first, codes.astype(self._dtype)
+        codes = np.pad(np.where(cells < 0, self.absent, cells), 1, constant_values=self.absent)
+        return first - 1, codes.astype(self._dtype)
 
     def of_array(self, values: NDArray[Any]) -> Integers:
         """Codes of a 1-D numpy array of numbers, text or objects."""

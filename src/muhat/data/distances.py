@@ -11,14 +11,16 @@ order could put on either side of an edge: they are added up again.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.data.base import Source
+from muhat.data.cell_loops import LOADER, Moved
 from muhat.data.cells import Cells
 from muhat.data.engine import Accumulator, Sums, read_once, record_integers
 from muhat.data.states import Numbers, joined
@@ -80,7 +82,8 @@ def bounded_sums(source: Source, lattice: Lattice, magnitude: float) -> Sums:
 
 
 def _counted(counters: Sequence[_Counter]) -> list[int]:
-    return [sum(parts) for parts in zip(*(each.counts.tolist() for each in counters), strict=True)]
+    total: list[int] = reduce(operator.add, [each.counts for each in counters]).tolist()
+    return total
 
 
 def _summed(accumulators: Sequence[BoundedAccumulator | ExcessAccumulator]) -> Sums:
@@ -102,10 +105,23 @@ def _batch(values: FloatArray) -> Batch:
 class _Counter:
     """Counts the records of batches by cells; not shared between threads."""
 
-    def __init__(self, frame: Frame, cells: int) -> None:
+    def __init__(self, frame: Frame, cells: Cells, *, squared: bool) -> None:
         self._tiles = frame.tiles()
-        self.counts: NDArray[np.int64] = np.zeros(cells, np.int64)
+        self._cells = cells
+        self._line = None
+        if len(frame.center) == 1:
+            self._line = Moved(frame.center[0], frame.weights[0], frame.magnitude, squared)
+        self.counts: NDArray[np.int64] = np.zeros(cells.number, np.int64)
         self.rows = 0
+
+    def _looped(self, records: Records) -> bool:
+        """Count all records, if they have one coordinate and a loop that does it is loaded."""
+        count = None if self._line is None else LOADER.after(records.rows)
+        if count is None or self._line is None:
+            return False
+        values = records.columns[0] if records.matrix is None else records.matrix[:, 0]
+        self._cells.count_in_loop(count, values, self._line, self.counts)
+        return True
 
     def state(self) -> Numbers:
         """The records seen, and how many lie in each cell."""
@@ -121,8 +137,8 @@ class DistanceCounter(_Counter):
     """Counts records by their distance."""
 
     def __init__(self, frame: Frame, edges: FloatArray) -> None:
-        super().__init__(frame, len(edges))
-        self._cells = RadialCells(edges)
+        self._radial = RadialCells(edges)
+        super().__init__(frame, self._radial.cells, squared=True)
 
     def add(self, batch: Batch) -> None:
         """Count every record of the batch; one of which nothing is there lies at the centre."""
@@ -131,10 +147,12 @@ class DistanceCounter(_Counter):
         # A warning would depend on the data.
         with np.errstate(all="ignore"):
             records = Records(batch)
+            if self._looped(records):
+                return
             ascending = self._tiles.add_in_ascending_order(records)
             for first, squares in self._tiles.squares(records):
                 exact = None if ascending else partial(self._exact, records, first)
-                self.counts += self._cells.count(squares, exact)
+                self.counts += self._radial.count(squares, exact)
 
     def _exact(self, records: Records, first: int, places: Indices) -> FloatArray:
         return self._tiles.exact_squares(records, first + places)
@@ -144,15 +162,17 @@ class LineCounter(_Counter):
     """Counts records of one coordinate by where they lie."""
 
     def __init__(self, frame: Frame, edges: FloatArray) -> None:
-        super().__init__(frame, len(edges))
-        self._cells = Cells(edges)
+        super().__init__(frame, Cells(edges), squared=False)
 
     def add(self, batch: Batch) -> None:
         """Count every record of the batch; one of which nothing is there lies at the centre."""
         self.rows += batch.rows + batch.absent
         self.counts[self._cells.of(np.zeros(1))] += batch.absent
         with np.errstate(all="ignore"):
-            for tile in self._tiles.settled(Records(batch)):
+            records = Records(batch)
+            if self._looped(records):
+                return
+            for tile in self._tiles.settled(records):
                 self.counts += self._cells.counts(self._cells.of(tile.values[:, 0]))
 
 
@@ -282,7 +302,7 @@ class RadialCells:
 
     def __init__(self, edges: FloatArray) -> None:
         with np.errstate(all="ignore"):
-            self._cells = Cells(np.square(edges))
+            self.cells = Cells(np.square(edges))
 
     def count(
         self, squares: FloatArray, exact: Callable[[Indices], FloatArray] | None
@@ -293,11 +313,11 @@ class RadialCells:
         by their places.
         """
         if exact is None:
-            return self._cells.counts(self._cells.of(squares))
-        cells = self._cells.of(squares * (1 - ROOM))
-        unsure = self._cells.are_beyond(squares * (1 + ROOM), cells)
+            return self.cells.counts(self.cells.of(squares))
+        cells = self.cells.of(squares * (1 - ROOM))
+        unsure = self.cells.are_beyond(squares * (1 + ROOM), cells)
         unsure |= ~((squares >= LEAST) & (squares < LARGEST))
         near = unsure.nonzero()[0]
         if len(near):
-            cells[near] = self._cells.of(exact(near))
-        return self._cells.counts(cells)
+            cells[near] = self.cells.of(exact(near))
+        return self.cells.counts(cells)

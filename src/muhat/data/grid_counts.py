@@ -26,7 +26,6 @@ from muhat.records.columns import Batch, Column, Floats
 Counts = NDArray[np.int64]
 
 _BLOCK_ROWS = 1 << 15
-_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -179,10 +178,7 @@ class _WindowAccumulator:
                 continue
             places = ((codes - window.first) >> window.block_bits) + 1
             np.clip(places, 0, window.blocks + 1, out=places)
-            if times == 1 and len(table) * _SPARSE <= len(places):
-                table += np.bincount(places, minlength=len(table))
-            else:
-                np.add.at(table, places, times)
+            np.add.at(table, places, times)
 
 
 def _columns(batch: Batch) -> Sequence[Any]:

@@ -20,7 +20,6 @@ from muhat.data.states import Numbers, joined
 from muhat.records.columns import Batch, Column
 
 _BLOCK_ROWS = 1 << 15
-_SPARSE = 4
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,7 @@ class GroupCells:
     def _add_block(self, columns: Sequence[Column]) -> None:
         axes = [column.values for column in columns[-len(self._sizes) :]]
         groups, kept = codes_of_groups(axes, self._sizes)
+        groups = groups.astype(np.int64, copy=False)
         for index, grid in enumerate(self._grids):
             high, low, present = parts(columns[index])
             codes = grid.codes(high, low)
@@ -98,11 +98,7 @@ class GroupCells:
         for layer in self._layers:
             if layer.column != column:
                 continue
-            places = layer.places(groups, codes)
-            if times == 1 and len(self._table) * _SPARSE <= len(places):
-                self._table += np.bincount(places, minlength=len(self._table))
-            else:
-                np.add.at(self._table, places, times)
+            np.add.at(self._table, layer.places(groups, codes), times)
 
     def state(self) -> Numbers:
         """The records seen, and the table."""

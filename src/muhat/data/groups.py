@@ -35,7 +35,7 @@ from muhat.errors import InvalidInput
 from muhat.records.columns import Batch, Column, whole_records
 from muhat.workloads.cells import product, writable
 
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 17
 _LOW_BITS = 23
 """Sums are h·2^23 + l: 64 bits hold the sums of the halves h and l of 2^40 records of 2^45 steps,
 whatever the blocks they come in."""
@@ -246,10 +246,9 @@ class _GroupAccumulator:
             whole = whole_records(values)
             kept = whole if kept is None else kept & whole
         if kept is not None:
-            groups[~kept] = self._groups
-        counts = np.bincount(groups, minlength=self._groups + 1)
+            groups = np.where(kept, groups, self._groups)
+        sums, counts = self._kernel.group_sums(values, groups, self._groups + 1, drop=self._drop)
         self.counts += counts[: self._groups]
-        sums = self._kernel.group_sums(values, groups, counts, drop=self._drop)
         for place, each in enumerate(sums):
             self._high[place] += each >> _LOW_BITS
             self._low[place] += each & ((1 << _LOW_BITS) - 1)

@@ -4,13 +4,15 @@ The integers are those that the kernel gives each record. One that is surely ins
 the grid and added, nothing else: if its sum of squares in any order is at most r²(1 − ROOM), then
 the kernel's own is at most r², so the kernel clips it by the factor 1; and ‖q‖g ≤ ‖y‖ + √d·g/2
 is less than r, because r/g ≥ 2^44, so the kernel accepts what it has rounded. The others wait, and
-go through the kernel's steps together. docs/proofs/integers.md has the steps.
+go through the kernel's steps together. On a line the kernel puts them at either end, so all are
+rounded and clamped there, without waiting. docs/proofs/integers.md has the steps.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,23 +85,39 @@ class BallSums:
 
         The sums of squares of all but the strays are below `LARGEST`. The values are overwritten.
         """
-        outside = ~(squares <= self._surely_inside)
-        outside[strays] = False
-        others = outside.nonzero()[0]
-        if 2 * len(others) > len(values) and not is_wide(values):
-            # Not worth telling them apart: the kernel's steps are right for every record.
-            values[strays] = 0.0
-            self._clip(values.T)
-            return
-        if len(others):
-            enough = self._waiting.put(values, others)
-            values[others] = 0.0
-            if enough:
-                self._clip_waiting()
         if len(strays):
             values[strays] = 0.0
+        if self._ends is None:
+            outside = ~(squares <= self._surely_inside)
+            outside[strays] = False
+            others = outside.nonzero()[0]
+            if 2 * len(others) > len(values) and not is_wide(values):
+                # Not worth telling them apart: the kernel's steps are right for every record.
+                self._clip(values.T)
+                return
+            if len(others):
+                enough = self._waiting.put(values, others)
+                values[others] = 0.0
+                if enough:
+                    self._clip_waiting()
         np.add(values, self._magic, out=values)
+        if self._ends is not None:
+            np.clip(values, *self._ends, out=values)
         self._add_words(_sums(values.view(np.int64)), len(values))
+
+    @cached_property
+    def _ends(self) -> tuple[float, float] | None:
+        """The magic sums of −r and r on a line: those of all records lie between them.
+
+        None in more dimensions, and where it is not proved that the kernel puts all records
+        outside at these ends, and accepts them there.
+        """
+        magic = float(self._magic)
+        # What the kernel does to a record next to an end, or beyond it, is off by less than this.
+        least, most = (magic + self._radius * (1 + error) for error in (-(2.0**-50), 2.0**-50))
+        if len(self._center) > 1 or least != most or not (most - magic) ** 2 <= self._limit:
+            return None
+        return magic - (most - magic), most
 
     def _clip_waiting(self) -> None:
         values = self._waiting.take()

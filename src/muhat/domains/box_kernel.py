@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from muhat.domains import box_loops
 from muhat.domains.box_totals import ByGroup, Each, Together, Way, counted
 from muhat.records.columns import Column, Decimals, Floats, Integers, Mask, whole_records
 from muhat.records.exact import COARSEST_EXACT, Steps, decimal_steps, integer_steps
+from muhat.records.loader import Loader
 from muhat.records.tiles import transposed
 
 BITS = 45
@@ -216,14 +217,15 @@ class BoxKernel:
         return self._summed(columns, present, Together(rows)), counted(present, rows)
 
     def group_sums(
-        self, columns: Sequence[Column], groups: Steps, counts: Steps, *, drop: bool
-    ) -> list[Steps]:
-        """Σ q by group of every coordinate over a block of at most 2^17 records.
+        self, columns: Sequence[Column], groups: NDArray[Any], size: int, *, drop: bool
+    ) -> tuple[list[Steps], Steps]:
+        """Σ q by group of every coordinate over a block of at most 2^17 records, and records.
 
-        `groups` (rows,) are the groups of the records, `counts` (size,) how many are in each.
+        `groups` (rows,) are the groups of the records, whole numbers below `size`.
         """
         present = whole_records(columns) if drop else None
-        return self._summed(columns, present, ByGroup(groups, counts))
+        way = ByGroup(groups, size)
+        return self._summed(columns, present, way), way.counts
 
     def sums_of_rows(
         self, rows: NDArray[np.float64], *, drop: bool
@@ -322,4 +324,4 @@ class BoxKernel:
         return rounded.view(np.int64), int(magic.view(np.int64))
 
 
-_LOADER = box_loops.Loader()
+_LOADER = Loader(box_loops.checked)

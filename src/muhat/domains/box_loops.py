@@ -2,25 +2,21 @@
 
 numpy takes a column apart in steps: add, clamp, mask, square, sum. A compiled loop does all of it
 while a value is in a register, to the same bits: the same additions, comparisons and one product.
-To load it takes as long as numpy takes for some hundred million values, so it is loaded when a
-process has added up so many, and never for less. It is used if it makes numpy's sums of values that
-try every branch; else, and without the extra `fast`, numpy goes on.
+When it is loaded, and when it is used, says `records/loader.py`.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, SupportsInt
+from typing import Any, NamedTuple, SupportsInt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat.records.columns import FloatArray, Floats, Mask
 from muhat.records.exact import Steps
-
-WORTH_LOADING = 1 << 27
-"""Values after which the loops are loaded: numpy has then spent about what loading takes."""
+from muhat.records.loader import compiler, if_they_agree, read_only
 
 
 class Line(NamedTuple):
@@ -50,61 +46,32 @@ class Loops:
         return int(total), int(squares), int(recorded)
 
     def group_sums(
-        self, column: Floats, present: Mask | None, line: Line, groups: Steps, size: int
+        self, column: Floats, present: Mask | None, line: Line, groups: NDArray[Any], size: int
     ) -> Steps:
-        """By group, of shape (3, size); `groups` (rows,) are below `size`."""
-        sums = np.zeros((size, 3), np.int64)
-        self.grouped(*_plain(column, present), line, np.require(groups, np.int64, ["C", "A"]), sums)
+        """By group, and all its records, of shape (4, size); `groups` (rows,) are below `size`."""
+        sums = np.zeros((size, 4), np.int64)
+        kind = np.uint8 if groups.dtype == np.uint8 else np.int64
+        self.grouped(*_plain(column, present), line, np.require(groups, kind, ["C", "A"]), sums)
         return sums.T
-
-
-class Loader:
-    """Counts the values that numpy adds up, and loads the loops when that has become worth it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._values = 0
-        self._loops: Loops | None = None
-        self._tried = False
-
-    def after(self, values: int) -> Loops | None:
-        """The loops, if they are loaded, or worth loading now that so many values more come."""
-        if not self._tried:
-            self._values += values
-            if self._values >= WORTH_LOADING:
-                with self._lock:
-                    if not self._tried:
-                        self._loops, self._tried = checked(), True
-        return self._loops
 
 
 def checked() -> Loops | None:
     """The loops, if they can be had and do what their source does; else None."""
-    try:
-        loops = compiled()
-        return loops if _agree(loops) else None
-    except Exception:
-        # No numba, one that knows not this Python, or no place for its cache: numpy goes on. The
-        # charge has been made, and a release must not fail for want of speed.
-        return None
+    return if_they_agree(compiled, _agree)
 
 
 def compiled() -> Loops:
     """The loops, compiled or from numba's cache."""
-    import numba
-    from numba import types
-    from numba.extending import register_jitable
-
-    if numba.config.DISABLE_JIT:
-        raise ImportError("numba is told to compile nothing")
-
-    def array(kind: object) -> object:
-        return types.Array(kind, 1, "C", readonly=True)
-
-    register_jitable(_steps)
-    block = array(types.float64), array(types.boolean), types.NamedUniTuple(types.float64, 6, Line)
+    numba = compiler()
+    types = numba.types
+    numba.extending.register_jitable(_steps)
+    line = types.NamedUniTuple(types.float64, 6, Line)
+    block = read_only(types.float64), read_only(types.boolean), line
     whole = types.UniTuple(types.int64, 3)(*block)
-    grouped = types.void(*block, array(types.int64), types.int64[:, ::1])
+    grouped = [
+        types.void(*block, read_only(groups), types.int64[:, ::1])
+        for groups in (types.uint8, types.int64)
+    ]
     return Loops(
         numba.njit(whole, nogil=True, cache=True)(_whole),
         numba.njit(grouped, nogil=True, cache=True)(_grouped),
@@ -133,7 +100,7 @@ def _whole(values: FloatArray, mask: Mask, line: Line) -> tuple[np.int64, np.int
     return total, squares, recorded
 
 
-def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: Steps) -> None:
+def _grouped(values: FloatArray, mask: Mask, line: Line, groups: NDArray[Any], sums: Steps) -> None:
     for row in range(values.size):
         kept = np.isfinite(values[row]) and (mask.size == 0 or mask[row])
         steps, square = _steps(values[row], kept, line)
@@ -141,6 +108,7 @@ def _grouped(values: FloatArray, mask: Mask, line: Line, groups: Steps, sums: St
         sums[group, 0] += steps
         sums[group, 1] += square
         sums[group, 2] += kept
+        sums[group, 3] += 1
 
 
 def _plain(column: Floats, present: Mask | None) -> tuple[FloatArray, Mask]:
@@ -155,10 +123,13 @@ def _agree(loops: Loops) -> bool:
     line = Line(_MAGIC - 0.25, _MAGIC - 2.0**40, _MAGIC + 2.0**45, _MAGIC, _MAGIC + 3.0, _SQUARES)
     values = np.concatenate([np.ldexp(_FRACTIONS, power) for power in range(-60, 60, 4)] + [_ODD])
     values = np.concatenate([values, -values])
-    mask, groups = np.arange(len(values)) % 5 > 0, np.arange(len(values)) % 7
+    mask, sevenths = np.arange(len(values)) % 5 > 0, np.arange(len(values)) % 7
     source = Loops(_whole, _grouped)
     with np.errstate(all="ignore"):
-        for column in (Floats(values), Floats(values, mask)):
+        for column, groups in (
+            (Floats(values), sevenths),
+            (Floats(values, mask), sevenths.astype(np.uint8)),
+        ):
             (total, by_group), expected = (
                 (each.sums(column, None, line), each.group_sums(column, None, line, groups, 7))
                 for each in (loops, source)

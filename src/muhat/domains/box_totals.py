@@ -7,13 +7,15 @@ The integers come as words and an offset (box_kernel), or are made in a loop of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat.domains.box_loops import Line, Loops
 from muhat.records.columns import Floats, Mask
-from muhat.records.exact import Steps, signed
+from muhat.records.exact import Steps, occurrences, signed
 
 Made = TypeVar("Made", covariant=True)
 
@@ -51,29 +53,37 @@ class Together:
         return loops.sums(column, present, line)
 
 
-@dataclass(frozen=True)
 class ByGroup:
-    """Sums by group: `groups` (rows,) of the records, `counts` (size,) how many are in each."""
+    """Sums by group: `groups` (rows,) of the records are whole numbers below `size`."""
 
-    groups: Steps
-    counts: Steps
+    def __init__(self, groups: NDArray[Any], size: int) -> None:
+        self._groups, self._size = groups, size
+
+    @cached_property
+    def counts(self) -> Steps:
+        """How many records each group has, shape (size,)."""
+        return occurrences(self._places, self._size)
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        return self._groups.astype(np.intp, copy=False)
 
     def total(self, words: Steps, offset: int) -> Steps:
-        sums = np.zeros(len(self.counts), np.int64)
-        np.add.at(sums, self.groups, words)
+        sums = np.zeros(self._size, np.int64)
+        np.add.at(sums, self._places, words)
         # Modulo 2^64, as without groups.
         return sums - self.counts * np.int64(offset)
 
     def recorded(self, kept: Mask | None) -> Steps:
         if kept is None:
             return self.counts
-        return np.bincount(self.groups[kept], minlength=len(self.counts))
+        return occurrences(self._places[kept], self._size)
 
     def looped(
         self, loops: Loops, column: Floats, present: Mask | None, line: Line
     ) -> tuple[Steps, Steps, Steps]:
-        total, square, recorded = loops.group_sums(
-            column, present, line, self.groups, len(self.counts)
+        total, square, recorded, self.counts = loops.group_sums(
+            column, present, line, self._groups, self._size
         )
         return total, square, recorded
 

@@ -122,6 +122,14 @@ def read(column: Column, missing: float) -> FloatArray:
     return np.where(column.present(), values, missing)
 
 
+def occurrences(places: NDArray[np.intp], size: int) -> Steps:
+    """How often each whole number below `size` is there, shape (size,)."""
+    found = np.zeros(size, np.int64)
+    # Faster than a bincount, which looks for the least and the largest first.
+    np.add.at(found, places, 1)
+    return found
+
+
 def signed(value: int) -> int:
     """The representative of `value` modulo 2^64 that an int64 would show."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)

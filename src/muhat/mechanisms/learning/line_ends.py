@@ -33,6 +33,7 @@ from muhat.mechanisms.learning.sharing import Sharing
 from muhat.mechanisms.learning.steps import Step, Steps
 from muhat.mechanisms.queries.linear_recipe import LinearRecipe
 from muhat.noise.laws import INDEPENDENT, LAWS
+from muhat.noise.protection import Protection
 from muhat.privacy import Neighbors
 from muhat.workloads.factorization import Factorization
 from muhat.workloads.factorize import factorize
@@ -82,7 +83,12 @@ def best_prefix(cells: int) -> Factorization:
 
 def prefix_recipe(sharing: Sharing, cells: int, share: Fraction) -> LinearRecipe:
     """Noisy counts of the records up to each cell, for a share of the promise."""
-    return LinearRecipe.of(best_prefix(cells), INDEPENDENT["normal"], sharing.protect(share))
+    return _prefix_recipe(cells, sharing.protect(share))
+
+
+@lru_cache(maxsize=64)
+def _prefix_recipe(cells: int, protection: Protection) -> LinearRecipe:
+    return LinearRecipe.of(best_prefix(cells), INDEPENDENT["normal"], protection)
 
 
 def most_beyond(sharing: Sharing) -> int:
