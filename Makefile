@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-spark test test-fresh test-slow test-spark test-js test-browser check format bench clean
+.PHONY: demo demo-spark test test-fresh test-slow test-spark test-databases test-js test-browser check format bench clean
 
 demo: $(VENV)/.core
 	@$(BIN)/muhat demo
@@ -12,18 +12,21 @@ demo-spark: $(VENV)/.spark
 	@$(BIN)/muhat demo --engine spark
 
 test: $(VENV)/.test
-	@$(BIN)/python -m pytest -m "not slow and not spark and not javascript" -n 2
+	@$(BIN)/python -m pytest -m "not slow and not spark and not databases and not javascript" -n 2
 
 # The same tests on entropy of another key: make test-fresh KEY=monday
 KEY ?= $(shell date +%s)
 test-fresh: $(VENV)/.test
-	@$(BIN)/python -m pytest -m "not spark and not javascript" -n 2 --entropy "$(KEY)"
+	@$(BIN)/python -m pytest -m "not spark and not databases and not javascript" -n 2 --entropy "$(KEY)"
 
 test-slow: $(VENV)/.test
 	@$(BIN)/python -m pytest -m slow -n 2
 
 test-spark: $(VENV)/.spark
 	@$(BIN)/python -m pytest -m spark tests/spark
+
+test-databases: $(VENV)/.databases
+	@$(BIN)/python -m pytest -m databases -n 2 tests/databases
 
 # The client in js/ over the vectors of docs/wire.md, and its messages at Python's servers.
 test-js: $(VENV)/.test js/node_modules/.installed
@@ -70,6 +73,14 @@ js/node_modules/.installed: js/package-lock.json
 $(VENV)/.spark: pyproject.toml | $(BIN)/python
 	@java -version >/dev/null 2>&1 || { echo "Spark needs Java 17 or newer on the path" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,spark,dask]"
+	@touch $@
+
+# chDB is ClickHouse as a library. MariaDB is Debian's: where it is missing, its tests are skipped.
+$(VENV)/.databases: pyproject.toml | $(BIN)/python
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,databases]"
+	@if command -v mariadb_config >/dev/null; then \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check mysqlclient; \
+	else echo "no libmariadb-dev: nothing is asked of MariaDB" >&2; fi
 	@touch $@
 
 $(VENV)/.check: pyproject.toml | $(BIN)/python
