@@ -163,6 +163,7 @@ class RelationSource(StreamSource):
         _hold_snapshot(relation)
         require_same_rows(relation)
         super().__init__(relation, columns, dim, coders)
+        self._threads = _threads(relation)
         kinds = [str(kind) for kind in relation.types]
         self._sql = [
             sql_column(f"x{place}", kinds[position])
@@ -175,7 +176,7 @@ class RelationSource(StreamSource):
 
     def fold(self, accumulator: Callable[[], Added]) -> list[Added] | None:
         """As every stream of batches, or, by many threads, in SQL if that can be."""
-        if self._threads() <= FEW_THREADS:
+        if self._threads <= FEW_THREADS:
             return super().fold(accumulator)
         total = accumulator()
         queries = queries_of(total, self._sql, WORDS)
@@ -221,13 +222,6 @@ class RelationSource(StreamSource):
         """The columns that are read, by their places: no name can be mistaken for another."""
         return [f"#{position + 1}" for position in self._positions]
 
-    def _threads(self) -> int:
-        """How many threads DuckDB works with."""
-        with contextlib.suppress(Exception):
-            ((threads,),) = self._data.query(NAME, _THREADS).fetchall()
-            return int(threads)
-        return 1
-
     def _asked(self, query: Query) -> list[Any]:
         records = f"SELECT {_listed(self._named())} FROM {NAME}"
         return list(self._data.query(NAME, query.over(records)).fetchall())
@@ -236,6 +230,14 @@ class RelationSource(StreamSource):
 def _listed(expressions: Sequence[str]) -> str:
     named = (f"{each} AS x{place}" for place, each in enumerate(expressions))
     return ", ".join(named) or "1 AS nothing"
+
+
+def _threads(relation: Any) -> int:
+    """How many threads DuckDB works with."""
+    with contextlib.suppress(Exception):
+        ((threads,),) = relation.query(NAME, _THREADS).fetchall()
+        return int(threads)
+    return 1
 
 
 def _hold_snapshot(relation: Any) -> None:
