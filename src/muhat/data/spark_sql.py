@@ -56,10 +56,10 @@ class SparkWords(Dialect):
         return f"({text} COLLATE UTF8_BINARY)"
 
     def whole(self, value: str, near: tuple[float, float], scaled: Callable[[str], str]) -> str:
-        # Casts that fail are errors in ANSI mode: none can between two floats that are near.
+        # Casts that fail are errors in ANSI mode: none can between two floats that are near. Java
+        # takes the nearer of two numbers faster than it decides what to do.
         low, high = map(self.real, near)
-        inside = f"{value} BETWEEN {low} AND {high}"
-        return f"CASE WHEN {inside} THEN CAST({scaled(value)} AS BIGINT) END"
+        return f"CAST({scaled(f'LEAST(GREATEST({value}, {low}), {high})')} AS BIGINT)"
 
     def total(self, whole: str, counted: str) -> str:
         # Spark adds decimals one object at a time; integers of 64 bits it adds in registers.

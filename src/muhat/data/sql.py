@@ -194,13 +194,14 @@ class _Compiler:
         dialect = self._dialect
         most = float(max(map(abs, (place.lower, place.upper, place.absent))))
         bound = round_half_even(int(most * most), SQUARE_UNIT)
-        real = self._name(dialect.as_real(q), q)
+        real = dialect.as_real(q)
+        product = self._name(f"{real} * {real}", q)
         magic, scale = dialect.real(_MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
         square = self._name(
             dialect.whole(
-                real, (-most, most), lambda x: f"({x} * {x} + {magic} - {magic}) * {scale}"
+                product, (0, most * most), lambda x: f"({x} + {magic} - {magic}) * {scale}"
             ),
-            real,
+            product,
         )
         inside = f"{square} BETWEEN 0 AND {bound}"
         return self._name(f"CASE WHEN {inside} THEN {square} ELSE {bound} END", square)
@@ -218,15 +219,11 @@ class _Compiler:
             nearest, center = self._nearest_to_float(value, place)
         else:
             nearest, center = self._nearest_to_integer(column, place)
-        t = self._name(nearest, value)
         side = f"CASE WHEN {value} < {center} THEN {place.lower} ELSE {place.upper} END"
-        return self._name(
-            f"CASE WHEN {t} BETWEEN {place.lower} AND {place.upper} THEN {t} "
-            f"WHEN {t} < {place.lower} THEN {place.lower} "
-            f"WHEN {t} > {place.upper} THEN {place.upper} "
-            f"WHEN {self._dialect.is_there(column)} THEN {side} ELSE {place.absent} END",
-            t,
-        )
+        t = self._name(f"COALESCE({nearest}, {side})", value)
+        clipped = self._dialect.clip(t, place.lower, place.upper)
+        there = self._dialect.is_there(column)
+        return self._name(f"CASE WHEN {there} THEN {clipped} ELSE {place.absent} END", t)
 
     def _nearest_to_float(self, value: str, place: Coordinate) -> tuple[str, str]:
         """t of a float, by the kernel's own addition, and the centre."""

@@ -64,6 +64,13 @@ class Dialect(ABC):
             return f"({column.value} BETWEEN {self.real(-LARGEST)} AND {self.real(LARGEST)})"
         return f"({column.value} IS NOT NULL)"
 
+    def clip(self, whole: str, lower: int, upper: int) -> str:
+        """A whole number that is there, or the nearer one of two integers that it is not between.
+
+        Integers are compared, and whatever the number is, it is one from the first to the second.
+        """
+        return f"LEAST(GREATEST({whole}, {lower}), {upper})"
+
     def total(self, whole: str, counted: str) -> str:
         """The exact sum of whole numbers of at most 2^45; `counted` says of which records."""
         return f"sum({whole}){counted}"
