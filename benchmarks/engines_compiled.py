@@ -38,7 +38,7 @@ print(time.process_time() - started, peak() - before)
 """
 
 
-class _Given:
+class Given:
     """A loader whose loops are there, or never are."""
 
     def __init__(self, loops: Any) -> None:
@@ -50,7 +50,7 @@ class _Given:
 
 def _give(sums: box_loops.Loops | None, cells: cell_loops.Count | None) -> None:
     """Have releases use these loops, or none."""
-    box_kernel._LOADER, distances.LOADER = _Given(sums), _Given(cells)  # type: ignore[assignment]
+    box_kernel._LOADER, distances.LOADER = Given(sums), Given(cells)  # type: ignore[assignment]
 
 
 def lines(parquet: Path) -> Iterator[str]:

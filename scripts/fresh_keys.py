@@ -81,7 +81,9 @@ def main() -> int:
     parser.add_argument("--whole", type=int, default=2, help="keys for all tests that draw")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--logs", type=Path, help="a folder for what pytest prints")
-    parser.add_argument("-m", dest="marked", default="not slow and not spark and not databases and not javascript")
+    parser.add_argument(
+        "-m", dest="marked", default="not slow and not spark and not databases and not javascript"
+    )
     parser.add_argument("paths", nargs="*")
     asked = parser.parse_args()
     folder = (asked.logs or Path(tempfile.mkdtemp(prefix="fresh-keys-"))).resolve()

@@ -57,7 +57,8 @@ def test_quantiles_and_groups_are_released(folder):
     ("asked", "times"),
     [(["--bounds", "age=0:90"], 0), (["--columns", "age", "--magnitude", "1000"], 1)],
 )
-def test_rows_that_are_read_instead_of_added_up_are_warned_of_once(folder, asked, times):
+def test_rows_that_many_threads_do_not_add_up_are_warned_of_once(folder, monkeypatch, asked, times):
+    monkeypatch.setattr("muhat.data.duckdb.FEW_THREADS", 0)
     found = run("mean", "people.parquet", "--engine", "duckdb", *asked, *PROMISE)
     assert found.exit_code == 0, found.output
     assert found.stderr.count("what is asked has no SQL") == times

@@ -9,8 +9,12 @@ import pytest
 
 import muhat as mh
 from muhat.data import exact_sums, open_source
-from muhat.data.duckdb import RelationSource
+from muhat.data.categories import categories_of
+from muhat.data.cell_kernel import CellAccumulator, CellTables
+from muhat.data.coding import Coder
+from muhat.data.duckdb import FEW_THREADS, PlacedCoder, RelationSource
 from muhat.data.duckdb_plan import NAME
+from muhat.data.groups import open_groups
 from muhat.data.snapshot import one_snapshot
 from muhat.domains.lattice import BallLattice, BoxLattice
 from muhat.errors import DataChanged, InvalidInput, SourceFailed
@@ -204,13 +208,64 @@ def test_a_connection_that_is_closed_fails_quietly(con):
         open_age(duckdb.connect().table_function("range", [3]))
 
 
+@pytest.fixture
+def many_threads(con):
+    """DuckDB with more threads than rows are read by."""
+    con.execute(f"SET threads = {FEW_THREADS + 1}")
+
+
+@pytest.mark.usefixtures("many_threads")
 def test_an_answer_without_sums_is_a_failure(con, monkeypatch):
     monkeypatch.setattr(RelationSource, "_asked", lambda self, query: [])
     with pytest.raises(SourceFailed):
         exact_sums(open_age(con.table("people")), BOX)
 
 
+def test_sums_are_made_in_sql_by_many_threads_only(con, monkeypatch):
+    pushed = []
+    asked = RelationSource._asked
+    monkeypatch.setattr(
+        RelationSource, "_asked", lambda self, query: pushed.append(1) or asked(self, query)
+    )
+    groups = categories_of({"sex": ["m", "f"]}, missing="drop")
+    found = []
+    for threads, times in ((FEW_THREADS, 0), (FEW_THREADS + 1, 1)):
+        con.execute(f"SET threads = {threads}")
+        pushed.clear()
+        found.append(open_groups(con.table("people"), ["age"], ["sex"], groups).sums(BOX))
+        assert len(pushed) == times
+    assert found[0] == found[1]
+    assert found[0].rows == (ROWS // 3, ROWS // 3)
+
+
+@pytest.mark.usefixtures("many_threads")
+def test_tables_nearly_as_long_as_the_data_are_made_here(con, monkeypatch):
+    # No answer of SQL is one of a pass.
+    monkeypatch.setattr(RelationSource, "_asked", lambda self, query: [])
+    coder = Coder(categories_of({"age": 1 << 15}, missing="drop")[0])
+    tables = CellTables((coder.size,), [(0,)])
+    source = open_source(con.table("people"), ["age"], 1, coders=[coder])
+    (found,) = source.fold(lambda: CellAccumulator([coder], tables))
+    assert found.rows == ROWS
+
+
+@pytest.mark.parametrize("labels", [["f", "x", ""], [*"abcdefghijklmnopqrs"], ["f", "a\0b"]])
+def test_texts_with_few_labels_are_compared_by_duckdb(con, labels):
+    relation = con.sql("SELECT sex FROM people UNION ALL SELECT NULL UNION ALL SELECT ''")
+    coder = Coder(categories_of({"sex": labels})[0])
+    source = open_source(relation, ["sex"], 1, coders=[coder])
+    assert isinstance(source._coders[0], PlacedCoder) == (labels == ["f", "x", ""])
+    found = np.concatenate([batch.columns[0].values for batch in source.partitions()[0].batches()])
+    counts = {label: np.count_nonzero(found == cell) for cell, label in enumerate(labels)}
+    assert counts["f"] == ROWS // 3
+    assert counts.get("", 1) == 1
+    listed = sum(label in ("f", "m", "x") for label in labels) * ROWS // 3 + ("" in labels)
+    assert sum(counts.values()) == listed
+
+
+@pytest.mark.usefixtures("many_threads")
 def test_a_release_reads_in_sql_and_is_near_the_truth(con, monkeypatch):
+    monkeypatch.setattr("muhat.data.duckdb._MOST_CELLS", 1 << 30)
     pushed = []
     fold = RelationSource._asked
     monkeypatch.setattr(

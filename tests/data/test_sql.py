@@ -25,7 +25,7 @@ from sql_tables import (
 from muhat.data.duckdb import WORDS, DuckDBWords, RelationSource, sql_column
 from muhat.data.engine import Accumulator
 from muhat.data.shared import View, _Several
-from muhat.data.sql import compiled, queries_of
+from muhat.data.sql import answered, compiled, queries_of
 from muhat.data.tables import open_table
 from muhat.data.tallies import BoxStep, Summand, SumTable, tallies_of
 from muhat.domains.lattice import BallLattice, BoxLattice, ColumnsLattice
@@ -34,20 +34,23 @@ from muhat.domains.lattice import BallLattice, BoxLattice, ColumnsLattice
 @pytest.fixture(scope="module")
 def con():
     with duckdb.connect() as con:
+        # So few that rows are read here, unless a test asks in SQL.
+        con.execute("SET threads = 1")
         yield con
 
 
 def states(con, data, columns, coders, accumulator, relation=None):
-    """What an accumulator holds after a pass in SQL (None: not in SQL), and after one here."""
+    """What an accumulator holds after a pass in SQL (None: not in SQL), and after one here.
+
+    Rows that DuckDB has read, and texts that it has compared, make the same.
+    """
     relation = con.from_arrow(data) if relation is None else relation
     source = RelationSource(relation, columns, None, coders)
     queries = queries_of(accumulator(), source._sql, WORDS)
-    pushed = None if queries is None else source.fold(accumulator)
-    here = open_table(data, columns, None, coders).fold(accumulator)
-    return (
-        None if pushed is None else pushed[0].state().tolist(),
-        here[0].state().tolist(),
-    )
+    pushed = None if queries is None else answered(accumulator(), queries, source._asked)
+    here = open_table(data, columns, None, coders).fold(accumulator)[0].state().tolist()
+    assert source.fold(accumulator)[0].state().tolist() == here
+    return None if pushed is None else pushed[0].state().tolist(), here
 
 
 def tallied(words, relation, tally, kind):
@@ -147,10 +150,11 @@ def test_readers_of_one_table_share_queries(con):
     def both():
         return _Several([make() for make in makers])
 
-    (pushed,) = source.fold(both)
+    queries = queries_of(both(), source._sql, WORDS)
+    (pushed,) = answered(both(), queries, source._asked)
+    (read,) = source.fold(both)
     (here,) = open_table(data, ("whole", "real"), 2).fold(both)
-    assert pushed.state().tolist() == here.state().tolist()
-    assert queries_of(both(), source._sql, WORDS) is not None
+    assert pushed.state().tolist() == read.state().tolist() == here.state().tolist()
 
 
 def test_what_has_no_sql_is_left_to_arrow():
