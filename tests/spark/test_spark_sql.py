@@ -23,11 +23,11 @@ from data.sql_tables import (
     table,
 )
 from muhat.data import exact_sums, open_source
-from muhat.data.duckdb import DuckDBWords
 from muhat.data.engine import Accumulator
 from muhat.data.spark import SparkSource
-from muhat.data.spark_sql import WORDS, SparkWords, asked
+from muhat.data.spark_sql import WORDS, SparkWords
 from muhat.data.sql import _parts, compiled, queries_of
+from muhat.data.sql_dialect import SqlColumn
 from muhat.data.tables import open_table
 from muhat.data.tallies import BoxStep, Summand, SumTable, one_table
 from muhat.domains.lattice import BallLattice, BoxLattice, ColumnsLattice
@@ -230,17 +230,13 @@ def test_python_workers_have_nothing_to_do_unless_there_is_no_sql(
     assert len(worked) == 1
 
 
-def test_an_answer_with_more_records_than_sums_have_room_for_is_refused(spark: Any) -> None:
-    class Many:
-        def __getattr__(self, name: str) -> Any:
-            return lambda *given: self
-
-        def collect(self) -> list[tuple[int, int]]:
-            return [(1 << 40, 0)]
-
-    query = compiled(SumTable((), ()), [], DuckDBWords())
+def test_an_answer_with_more_records_than_sums_have_room_for_is_refused() -> None:
+    place = BoxLattice.around([0], [128]).coordinates()[0]
+    tally = SumTable((), (Summand(BoxStep(0, place)),))
+    query = compiled(tally, [SqlColumn("x0", "float")], SparkWords())
+    assert query.tallied([((1 << 40) - 1, 3, 5)]) == {(): ((1 << 40) - 1, (3 << 23) + 5)}
     with pytest.raises(ValueError, match="so many"):
-        asked(Many(), query)
+        query.tallied([(1 << 40, 0, 0)])
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
