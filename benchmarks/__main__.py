@@ -17,6 +17,7 @@ for variable in (
     os.environ[variable] = "1"
 
 from benchmarks import (  # noqa: E402  (after the threads)
+    backends,
     data,
     devices,
     ellipsoids,
@@ -47,6 +48,7 @@ def main() -> None:
     sets.main(rows=10**6)
     pushdown.main(rows=10**6)
     pushdown_spark.main()
+    backends.main()
     engines.main()
     timing.main()
 

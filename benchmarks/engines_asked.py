@@ -19,6 +19,9 @@ PROMISE = mh.ZCDP(rho=0.1)
 GROUPS = [*"abcdefgh"]
 SCHEMA = mh.Schema({"count": [*range(100)]}, complete=["count"])
 BOTH = {"height": (0, 100), "weight": (0, 100)}
+RELATION = "relation"
+"""muhat at a relation of DuckDB's over a file."""
+
 _CHUNK_ROWS = 1 << 20
 
 Work = Callable[[], object]
@@ -140,12 +143,12 @@ def _one_mean(path: Path) -> dict[str, Work]:
 
 
 def _muhat(path: Path, ask: Callable[[Any], object]) -> dict[str, Work]:
-    """The embedded engine, and where the columns have types of their own DuckDB at muhat's sums."""
+    """The file, and where its columns have types of their own a relation of DuckDB's over it."""
     works: dict[str, Work] = {"muhat": lambda: ask(str(path))}
     library = installed("duckdb")
     if library is not None and path.suffix == ".parquet":
         connection = _connection(library)
-        works["in SQL"] = lambda: ask(connection.read_parquet(str(path)))
+        works[RELATION] = lambda: ask(connection.read_parquet(str(path)))
     return works
 
 

@@ -89,6 +89,47 @@ def test_tables_in_memory_are_read_through_arrow():
     source = open_source(ibis.memtable({"age": AGES[:7]}), ["age"], 1)
     assert isinstance(source, IbisSource)
     assert source.columns == ("age",)
+    assert source.rows() == 7
+    assert exact_sums(source, BOX) == expected(AGES[:7])
+
+
+@pytest.fixture
+def sqlite():
+    backend = ibis.sqlite.connect()
+    backend.con.execute("CREATE TABLE people (age REAL, sex TEXT)")
+    backend.con.executemany("INSERT INTO people VALUES (?, ?)", [(age, "f") for age in AGES])
+    yield backend
+    backend.disconnect()
+
+
+def test_libraries_of_this_process_are_read(sqlite, monkeypatch):
+    monkeypatch.setattr(IbisSource, "_asking", None)
+    people = sqlite.table("people")
+    assert sums_of(people.filter(people.age < 30)) == expected(AGES[AGES < 30])
+    assert open_source(people, ["age"], 1).rows() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT random() AS age FROM people", "rand"),
+        ("SELECT age FROM people LIMIT 3", "a limit"),
+        ("SELECT age, CURRENT_TIMESTAMP AS t FROM people", "current_timestamp"),
+        ("SELECT max(age) AS age, group_concat(sex) AS sex FROM people", "group_concat"),
+        ("SELECT age, typeof(sex) AS kind FROM people", "typeof"),
+    ],
+)
+def test_views_are_looked_at_as_the_catalogue_has_them(sqlite, query, reason):
+    sqlite.con.execute(f"CREATE VIEW drawn AS {query}")
+    sqlite.con.execute("CREATE VIEW outer_view AS SELECT age FROM drawn WHERE age > 3")
+    for name in ("drawn", "outer_view"):
+        with pytest.raises(InvalidInput, match=f"expression has a view, '{name}', .*{reason}"):
+            open_source(sqlite.table(name), ["age"], 1)
+
+
+def test_views_that_are_fixed_are_taken(sqlite):
+    sqlite.con.execute("CREATE VIEW old AS SELECT abs(age) AS age FROM people WHERE age >= 30")
+    assert sums_of(sqlite.table("old")) == expected(AGES[AGES >= 30])
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,6 @@ def test_a_backend_of_other_sums_is_found_out(backend, monkeypatch, words):
 @pytest.mark.parametrize("refuses", [False, True])
 def test_rows_of_a_backend_that_does_not_show_its_sums_are_read(monkeypatch, caplog, refuses):
     # SQLite has no decimals: its sums of so many digits are floats.
-    monkeypatch.setattr("muhat.data.ibis_sql._WITHIN_THIS_PROCESS", set())
     if refuses:
         monkeypatch.setattr(
             "muhat.data.ibis_source.text_of", lambda *_: "SELECT no_such_function()"

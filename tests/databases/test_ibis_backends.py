@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from ibis_backends import NAMES, connected, mariadb, mysql, why_not
+from benchmarks.ibis_backends import NAMES, connected, mariadb, mysql, why_not
 
 import muhat as mh
 from data.sql_tables import (

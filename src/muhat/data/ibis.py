@@ -15,6 +15,7 @@ from typing import Any
 from muhat.data.base import Source
 from muhat.data.ibis_plan import looked_at, require_same_rows
 from muhat.data.ibis_source import IbisSource
+from muhat.data.ibis_sql import has_sql
 from muhat.data.selection import Coders, Columns
 from muhat.errors import InvalidInput
 
@@ -55,7 +56,8 @@ def open_ibis(table: Any, columns: Columns, dim: int | None, coders: Coders) -> 
         query = _asked(backend, table, str)
         return open_query(_conninfo(backend), query, tables, columns, dim, coders)
     require_same_rows(nodes, None if in_memory else backend)
-    return IbisSource(table, backend, columns, dim, coders)
+    adds_up = not in_memory and has_sql(backend)
+    return IbisSource(table, backend if adds_up else None, columns, dim, coders)
 
 
 def _asked(backend: Any, table: Any, ask: Callable[[str], Any]) -> Any:

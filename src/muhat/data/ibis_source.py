@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat.data.base import Added
-from muhat.data.ibis_sql import WORDS, as_tried, chosen, has_sql, rows_text, sql_column, text_of
+from muhat.data.ibis_sql import WORDS, as_tried, chosen, rows_text, sql_column, text_of
 from muhat.data.selection import Coders, Columns
 from muhat.data.sql import LOG, Ask, answered, queries_of
 from muhat.data.sql_query import Query
@@ -28,10 +28,11 @@ class IbisSource(StreamSource):
     """
 
     def __init__(
-        self, table: Any, backend: Any, columns: Columns, dim: int | None, coders: Coders
+        self, table: Any, backend: Any | None, columns: Columns, dim: int | None, coders: Coders
     ) -> None:
+        """`backend` is who may add up; None if rows are read whatever is asked."""
         super().__init__(table, columns, dim, coders)
-        self._backend = backend
+        self._backend: Any = backend
         kinds = [table.schema()[name] for name in self._names]
         self._sql = [sql_column(f"x{place}", kind) for place, kind in enumerate(kinds)]
         self._tried = {f"x{place}": as_tried(kind) for place, kind in enumerate(kinds)}
@@ -48,7 +49,7 @@ class IbisSource(StreamSource):
     def fold(self, accumulator: Callable[[], Added]) -> list[Added] | None:
         """In SQL where the backend shows that it can, else from rows that are read here."""
         total = accumulator()
-        queries = queries_of(total, self._sql, WORDS) if has_sql(self._backend) else None
+        queries = None if self._backend is None else queries_of(total, self._sql, WORDS)
         if queries is None:
             return super().fold(accumulator)
         if self._names and not self._is_shown(accumulator, queries):
@@ -112,4 +113,6 @@ class IbisSource(StreamSource):
             yield list(part.columns[: len(self._positions)])
 
     def _reader(self) -> Any:
-        return self._data.select(*(self._names or self._data.columns[:1])).to_pyarrow_batches()
+        table = self._data.select(*(self._names or self._data.columns[:1]))
+        # What libraries of this process hold comes whole, and from some in no other way.
+        return table.to_pyarrow_batches() if self._backend else table.to_pyarrow().to_reader()

@@ -131,7 +131,8 @@ def _near_cells(
     for cell in _cells(tallies):
         if isinstance(cell, BlockCell) and cell.column == column:
             grid = cell.grid
-            ends = [cell.first + (block << cell.block_bits) for block in range(cell.blocks + 1)]
+            size = 1 << cell.block_bits
+            ends = range(cell.first, cell.first + size * (cell.blocks + 1), size)
             found += [grid.lower, grid.upper]
             found += [
                 grid.lower + (end + half) * grid.step for end in _some(ends) for half in (0, 0.5)

@@ -1,4 +1,7 @@
-"""Backends of Ibis as they really run: ClickHouse within this process, and a MariaDB of its own."""
+"""Backends of Ibis as they really run: ClickHouse within this process, and a MariaDB of its own.
+
+For benchmarks, and for tests.
+"""
 
 from __future__ import annotations
 
