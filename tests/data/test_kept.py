@@ -203,3 +203,59 @@ def test_other_sources_are_as_they_were():
     source = open_source(np.zeros((3, 2)))
     source.keep()
     assert exact_sums(source, LATTICE).rows == 3
+
+
+def streams(tmp_path):
+    """The same rows behind a stream of Arrow, in DuckDB, and in SQLite by Ibis."""
+    import duckdb
+    import ibis
+
+    rows = pa.table({"x": np.arange(ROWS) % 97 * 1.0})
+    con = duckdb.connect()
+    con.execute("SET threads = 1")
+    con.from_arrow(rows).create("rows")
+    backend = ibis.sqlite.connect()
+    backend.con.execute("CREATE TABLE lines (x REAL)")
+    backend.con.executemany("INSERT INTO lines VALUES (?)", [(x,) for x in rows["x"].to_pylist()])
+    return rows, [Streams(rows), con.table("rows"), backend.table("lines")]
+
+
+class Streams:
+    """Rows that come as a stream, whenever they are asked for."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._rows.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_rows_that_come_as_streams_are_read_once_for_several_passes(tmp_path, monkeypatch):
+    rows, sources = streams(tmp_path)
+    lattice = BallLattice.around([0.0], 50.0)
+    expected = exact_sums(open_source(rows), lattice)
+    for data in sources:
+        source = open_source(data, ["x"], 1)
+        read = []
+        chosen = type(source)._chosen
+        monkeypatch.setattr(
+            type(source), "_chosen", lambda self, c=chosen, r=read: r.append(1) or c(self)
+        )
+        source.keep()
+        assert [exact_sums(source, lattice) for _ in range(3)] == [expected] * 3
+        assert read == [1]
+
+
+def test_a_mean_of_unknown_location_reads_a_stream_once(monkeypatch):
+    from muhat.data.tables import StreamSource
+
+    read = []
+    chosen = StreamSource._chosen
+    monkeypatch.setattr(StreamSource, "_chosen", lambda self: read.append(1) or chosen(self))
+    rows = pa.table({"x": np.random.default_rng(2).normal(70, 3, ROWS)})
+    found = mh.mean(
+        Streams(rows), domain=mh.Reals(dim=1, magnitude=1e6), privacy=mh.ZCDP(rho=5), columns=["x"]
+    )
+    assert found.value[0] == pytest.approx(70, abs=1)
+    assert read == [1]

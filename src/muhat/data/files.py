@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from muhat.data.base import Partition, PartitionedSource, Source
+from muhat.data.base import Partition, Source
 from muhat.data.csv_file import CSV
 from muhat.data.file import OPEN_FILES, File, Opening, shown, status_of, unless_unreadable
 from muhat.data.formats import FORMATS, KINDS
-from muhat.data.kept import Kept
+from muhat.data.kept import KeepingSource
 from muhat.data.selection import Coders, Columns, places, select
 from muhat.data.text_file import COMPRESSIONS, open_bytes
 from muhat.errors import InvalidInput
@@ -74,7 +74,7 @@ def delimiter_from(name: str, given: str) -> str:
     return typed
 
 
-class FilesSource(PartitionedSource):
+class FilesSource(KeepingSource):
     """Some files with the same columns, read one after another in the order of their paths."""
 
     def __init__(
@@ -87,7 +87,6 @@ class FilesSource(PartitionedSource):
     ) -> None:
         # A file without a name is there as long as what was given is.
         self._given = given
-        self._kept: Kept | None = None
         _refuse_repeated(files)
         first = files[0]
         selection = select(
@@ -135,18 +134,17 @@ class FilesSource(PartitionedSource):
             file.check_unchanged()
         return self.known_rows or 0
 
-    def partitions(self) -> Sequence[Partition]:
+    def pieces(self) -> Sequence[Partition]:
         """Row groups, record batches or byte ranges of every file."""
         pairs = zip(self._files, self._positions, strict=True)
-        parts = [
+        return [
             part for file, positions in pairs for part in file.partitions(positions, self._coders)
         ]
-        return parts if self._kept is None else self._kept.of(parts)
 
-    def keep(self) -> None:
-        """What is decoded waits in memory; of text, on disk too."""
-        if self._kept is None:
-            self._kept = Kept(writes=any(file.is_text for file in self._files))
+    @property
+    def is_slow(self) -> bool:
+        """Text is slow to decode."""
+        return any(file.is_text for file in self._files)
 
     def check_unchanged(self) -> None:
         """Raise DataChanged if any file is not what it was."""

@@ -37,6 +37,11 @@ class IbisSource(StreamSource):
         self._sql = [sql_column(f"x{place}", kind) for place, kind in enumerate(kinds)]
         self._tried = {f"x{place}": as_tried(kind) for place, kind in enumerate(kinds)}
 
+    @property
+    def is_slow(self) -> bool:  # type: ignore[override]
+        """Rows of a server come over a network."""
+        return self._backend is not None
+
     def rows(self) -> int:
         """Counted by the backend."""
         if self._rows is None:

@@ -1,13 +1,14 @@
 """Decoded batches, kept for methods that read the same records several times.
 
-A source that is told to `keep` decodes its files in the first pass. Batches wait in memory up to a
-part of what is free. Text is slow to decode, so beyond that its batches wait in a file without a
-name (`scratch.py`); other files are as good as that, and are decoded again.
+A source that is told to `keep` decodes its records in the first pass. Batches wait in memory up to
+a part of what is free. What is slow to decode, or comes from a server, waits beyond that in a file
+without a name (`scratch.py`); other files are as good as that, and are decoded again.
 """
 
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,12 +17,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.data.base import Partition
+from muhat.data.base import Partition, PartitionedSource
 from muhat.data.scratch import MEMORY_BYTES, Scratch, room
 from muhat.records.columns import Batch, Column
 
 _STRETCH = 1 << 24
 _ALIGNED = 64
+
+
+class KeepingSource(PartitionedSource):
+    """Records that are decoded once if they are read several times."""
+
+    _kept: Kept | None = None
+
+    @property
+    @abstractmethod
+    def is_slow(self) -> bool:
+        """Whether to read records takes so long that they are better kept on disk."""
+
+    @abstractmethod
+    def pieces(self) -> Sequence[Partition]:
+        """The units of work, each decoded whenever it is read."""
+
+    def partitions(self) -> Sequence[Partition]:
+        """The units of work, decoded once from `keep` on."""
+        pieces = self.pieces()
+        return pieces if self._kept is None else self._kept.of(pieces)
+
+    def keep(self) -> None:
+        """What is decoded waits in memory; what is slow to read, on disk too."""
+        if self._kept is None:
+            self._kept = Kept(writes=self.is_slow)
 
 
 class Kept:

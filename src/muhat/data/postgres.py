@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import Any
 
 from muhat.data.arrow import batch_of
-from muhat.data.base import Added, Partition, PartitionedSource, Source
+from muhat.data.base import Added, Partition, Source
+from muhat.data.kept import KeepingSource
 from muhat.data.postgres_plan import require_same_rows
 from muhat.data.selection import Coders, Columns, Field, select
 from muhat.data.snapshot import held
@@ -144,8 +145,10 @@ def _opened(
     return source
 
 
-class PostgresSource(PartitionedSource):
+class PostgresSource(KeepingSource):
     """Some columns of a table of PostgreSQL."""
+
+    is_slow = True
 
     def __init__(
         self,
@@ -191,7 +194,7 @@ class PostgresSource(PartitionedSource):
             return super().fold(accumulator)
         return answered(total, queries, self._asked)
 
-    def partitions(self) -> Sequence[Partition]:
+    def pieces(self) -> Sequence[Partition]:
         """One: a connection answers one question after another."""
         return [Partition(0, self._batches)]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat.data.arrow import batch_of, columns_of, fields_of
 from muhat.data.base import Partition, PartitionedSource, Source
+from muhat.data.kept import KeepingSource
 from muhat.data.memory import MemorySource
 from muhat.data.selection import Coders, Codes, Columns, Field, select
 from muhat.errors import InvalidInput, SourceFailed
@@ -102,8 +103,10 @@ def open_stream(data: Any, columns: Columns, dim: int | None, coders: Coders = (
     return StreamSource(data, columns, dim, coders)
 
 
-class StreamSource(PartitionedSource):
+class StreamSource(KeepingSource):
     """Records behind the Arrow stream protocol, asked for again on every pass."""
+
+    is_slow = False
 
     def __init__(self, data: Any, columns: Columns, dim: int | None, coders: Coders) -> None:
         self._data = data
@@ -129,7 +132,7 @@ class StreamSource(PartitionedSource):
             raise InvalidInput("data could not be read to the end.")
         return self._rows
 
-    def partitions(self) -> Sequence[Partition]:
+    def pieces(self) -> Sequence[Partition]:
         """One: a stream has no parts that could be read by themselves."""
 
         def batches() -> Iterator[Batch]:
