@@ -41,6 +41,9 @@ class Dialect(ABC):
     most_names: int | None = None
     """How many numbers of a record a query may make; None for any number."""
 
+    units: tuple[int, ...] = (1,)
+    """What each of the parts counts that a whole number is added up by; the last counts 1."""
+
     def real(self, value: float) -> str:
         """A float, all its bits."""
         return f"CAST('{value!r}' AS {self.real_type})"
@@ -62,9 +65,6 @@ class Dialect(ABC):
         if column.kind == "float":
             return f"({column.value} BETWEEN {self.real(-LARGEST)} AND {self.real(LARGEST)})"
         return f"({column.value} IS NOT NULL)"
-
-    units: tuple[int, ...] = (1,)
-    """What each of the parts counts that a whole number is added up by."""
 
     def parts(self, whole: str) -> tuple[str, ...]:
         """A whole number of at most 2^45, in parts of `units` whose sums are exact."""
