@@ -50,12 +50,15 @@ def relation():
     }
     with duckdb.connect() as con:
         con.from_arrow(pa.table(people)).create("people")
+        con.execute("SET threads = 2")
         yield con.table("people")
 
 
+@pytest.mark.parametrize("few", [0, engine.FEW_THREADS], ids=["many threads", "few threads"])
 @pytest.mark.parametrize("call", CALLS)
-def test_a_release_without_noise_is_the_same(relation, call, monkeypatch):
+def test_a_release_without_noise_is_the_same(relation, call, few, monkeypatch):
     silence(monkeypatch)
+    monkeypatch.setattr(engine, "FEW_THREADS", few)
     asked = []
     asks = engine.RelationSource._asked
     monkeypatch.setattr(
@@ -63,5 +66,5 @@ def test_a_release_without_noise_is_the_same(relation, call, monkeypatch):
     )
     pushed, here = CALLS[call](relation), CALLS[call](relation.to_arrow_table())
     assert pushed.to_json() == here.to_json()
-    # Of a ball the rows are read.
-    assert bool(asked) == (call != "ball")
+    # Of a ball the rows are read, and of few threads.
+    assert bool(asked) == (call != "ball" and few == 0)
