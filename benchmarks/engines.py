@@ -209,7 +209,8 @@ def _write(
         f"loops of the extra `fast` are loaded, and are in it, too.\n\n{fenced(grown)}\n"
         "## With the extra `fast`\n\nA process that has added up many values has numba compile the "
         "loop that touches each once, to the same bits. Whole releases, CPU milliseconds with "
-        f"squares and counts; the table in Parquet is the one above.\n\n{fenced(compiled)}"
+        "squares and counts; the table in Parquet is the one above. “Plain” is the mean without "
+        f"privacy, and beside the pass what pyarrow takes to decode it.\n\n{fenced(compiled)}"
     )
     readme = ROOT / "README.md"
     readme.write_text(with_table(readme.read_text(), "benchmarks.engines", quoted(found)))

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import muhat as mh
 from benchmarks.engines_asked import BOTH, PROMISE
-from muhat.data import cell_loops, distances
+from muhat.data import cell_loops, distances, exact_sums, open_source
 from muhat.data.base import paced
 from muhat.domains import box_kernel, box_loops
+from muhat.domains.lattice import BoxLattice, ColumnsLattice
 from muhat.records.loader import WORTH_LOADING
 
 ROWS, REPEATS = 10_000_000, 5
-HEADER = f"{'':<44}{'numpy':>9}{'numba':>9}{'':>7}{'plain mean':>12}"
+HEADER = f"{'':<44}{'numpy':>9}{'numba':>9}{'':>7}{'plain':>12}"
 
 LOADING = """
 import time
@@ -64,6 +66,7 @@ def lines(parquet: Path) -> Iterator[str]:
     table = pa.table({"height": values, "group": generator.integers(0, 10, ROWS)})
     bounds = {"height": (0, 100)}
     one = mh.Box([0], [100])
+    squares = ColumnsLattice(BoxLattice.around([0, 0], [100, 100]), squares=True, counts=True)
     groups = {"by": "group", "groups": [*range(10)], "privacy": PROMISE}
     asked: dict[str, tuple[Callable[[], object], Callable[[], object] | None]] = {
         f"numpy, mean of {ROWS:,}": (
@@ -77,6 +80,10 @@ def lines(parquet: Path) -> Iterator[str]:
         "Parquet, mean of two columns": (
             lambda: mh.mean(str(parquet), domain=BOTH, privacy=PROMISE),
             None,
+        ),
+        "Parquet, the pass of that alone": (
+            lambda: exact_sums(open_source(str(parquet), [*BOTH], 2), squares),
+            lambda: _decoded(parquet),
         ),
         "Parquet, mean of unknown location": (
             lambda: mh.mean(
@@ -102,6 +109,13 @@ def lines(parquet: Path) -> Iterator[str]:
     seconds, mib = map(float, done.stdout.split())
     loading = f"{1e3 * seconds:.0f} ms and {mib:.0f} MiB"
     yield f"loading, once compiled: {loading}, after {WORTH_LOADING:,} values"
+
+
+def _decoded(parquet: Path) -> None:
+    """The columns that a mean of two is of, by pyarrow."""
+    with pq.ParquetFile(parquet) as file:
+        for _ in file.iter_batches(1 << 16, columns=[*BOTH], use_threads=False):
+            pass
 
 
 def _taken(
