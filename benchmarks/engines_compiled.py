@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,17 @@ def _give(sums: box_loops.Loops | None, cells: cell_loops.Count | None) -> None:
     box_kernel._LOADER, distances.LOADER = Given(sums), Given(cells)  # type: ignore[assignment]
 
 
+@contextmanager
+def in_steps_of_numpy() -> Iterator[None]:
+    """No loop is loaded meanwhile, however many values come."""
+    kept = box_kernel._LOADER, distances.LOADER
+    _give(None, None)
+    try:
+        yield
+    finally:
+        box_kernel._LOADER, distances.LOADER = kept
+
+
 def lines(parquet: Path) -> Iterator[str]:
     """CPU milliseconds of releases in numpy's steps and in loops, in turns."""
     sums, cells = box_loops.checked(), cell_loops.checked()
@@ -92,8 +104,7 @@ def lines(parquet: Path) -> Iterator[str]:
             None,
         ),
     }
-    kept = box_kernel._LOADER, distances.LOADER
-    try:
+    with in_steps_of_numpy():
         for question, (release, plain) in asked.items():
             numpy, numba, bare = _taken(release, plain, (sums, cells))
             beside = "–" if bare is None else f"{1e3 * bare:.1f}"
@@ -101,8 +112,6 @@ def lines(parquet: Path) -> Iterator[str]:
                 f"{question:<44}{1e3 * numpy:>9.1f}{1e3 * numba:>9.1f}{numpy / numba:>6.2f}×"
                 f"{beside:>12}"
             )
-    finally:
-        box_kernel._LOADER, distances.LOADER = kept
     done = subprocess.run(
         [sys.executable, "-c", LOADING], capture_output=True, text=True, check=True
     )

@@ -15,7 +15,7 @@ from muhat.records.columns import Batch
 
 _PARTITION_BYTES = 1 << 24
 _BATCH_VALUES = 1 << 20
-_MOST_BATCH_ROWS = 1 << 17
+_MOST_BATCH_ROWS = 1 << 16
 _READ_BYTES = 1 << 16
 """So much of a column is read at a time: what is in the cache is decoded from there."""
 
