@@ -10,7 +10,6 @@ costs. `--write` writes benchmarks/results/backends.md.
 
 from __future__ import annotations
 
-import argparse
 import math
 import os
 import statistics
@@ -25,7 +24,7 @@ import pyarrow as pa
 
 import muhat as mh
 from benchmarks.ibis_backends import NAMES, connected, why_not
-from benchmarks.pages import fenced, shown, versions
+from benchmarks.pages import fenced, from_shell, shown, versions
 from benchmarks.scale_processes import cpu_seconds
 from muhat.data import ibis_source
 
@@ -154,8 +153,4 @@ def _write(lines: list[str], rows: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
-    main(given.rows, given.write)
+    from_shell(main, ROWS)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -46,3 +47,12 @@ def kept_place(module: str) -> re.Pattern[str]:
 def with_table(page: str, module: str, table: str) -> str:
     """The page with the table in the place that is kept for it."""
     return kept_place(module).sub(lambda _: f"\n{table}\n", page, count=1)
+
+
+def from_shell(main: Callable[[int, bool], None], rows: int) -> None:
+    """Run a benchmark of so many rows, whose page is written or not, as the shell says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=rows)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    main(given.rows, given.write)

@@ -10,7 +10,6 @@ five. `--write` writes benchmarks/results/pushdown.md.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import statistics
 import tempfile
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.engines_compiled import Given
-from benchmarks.pages import fenced, shown, versions
+from benchmarks.pages import fenced, from_shell, shown, versions
 from muhat.data import duckdb, exact_sums, open_source
 from muhat.data.base import paced
 from muhat.data.categories import categories_of
@@ -158,8 +157,4 @@ def _write(lines: list[str], rows: int, made: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    main(options.rows, options.write)
+    from_shell(main, ROWS)

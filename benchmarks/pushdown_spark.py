@@ -10,7 +10,6 @@ few rows beside a hundred. `--write` writes benchmarks/results/pushdown_spark.md
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import statistics
@@ -24,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.pages import fenced, shown, versions
+from benchmarks.pages import fenced, from_shell, shown, versions
 from benchmarks.pushdown import BOX, GROUPS, SALARY, people
 from benchmarks.scale_processes import family
 from muhat.data import exact_sums, open_source
@@ -209,8 +208,4 @@ def _write(lines: list[str], verdicts: list[str], rows: int, made: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    main(options.rows, options.write)
+    from_shell(main, ROWS)

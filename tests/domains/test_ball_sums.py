@@ -70,6 +70,15 @@ def test_on_a_line_all_are_rounded_and_clamped_unless_an_end_is_next_to_a_tie(
     assert np.abs(integers).max() <= lattice.radius
 
 
+@pytest.mark.parametrize("lie", [np.nan, -np.nan, np.inf, -np.inf, 1e308, -1e308])
+def test_on_a_line_no_float_leaves_the_ends_even_if_nobody_called_it_a_stray(lie: float) -> None:
+    lattice = BallLattice.around([0.0], 1.0)
+    sums = lattice.tiled_sums()
+    sums.add(np.array([[lie]]), np.array([0.0]), np.array([], np.int64))
+    (total,) = sums.total
+    assert abs(total) <= lattice.radius
+
+
 @pytest.mark.parametrize("dim", [1, 2, 9, 64])
 def test_single_records_have_the_integers_of_the_kernel(dim: int) -> None:
     rows = on_and_around_the_sphere(200, dim, 1.0)

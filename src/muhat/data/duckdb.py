@@ -23,7 +23,7 @@ from muhat.data.file import status_of
 from muhat.data.selection import Coders, Codes, Columns
 from muhat.data.snapshot import held
 from muhat.data.sql import answered, queries_of
-from muhat.data.sql_dialect import Dialect, SqlColumn
+from muhat.data.sql_dialect import EXACT_DIGITS, Dialect, SqlColumn
 from muhat.data.sql_query import Query
 from muhat.data.tables import BATCH_ROWS, StreamSource
 from muhat.errors import DataChanged, InvalidInput
@@ -34,9 +34,6 @@ _EXACT_REALS |= {"FLOAT"}
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _MOST_DIGITS = 18
 """Decimals of so many digits can be multiplied by the power of ten that makes them whole."""
-
-_EXACT_DIGITS = 15
-"""So many digits are exact in a float, and their quotient by a power of ten is the nearest."""
 
 FEW_THREADS = 4
 """On so many threads SQL is no faster: it takes about as many times the CPU time of plain sums."""
@@ -97,7 +94,7 @@ def sql_column(name: str, kind: str) -> SqlColumn | None:
     if not narrow:
         whole, value = "HUGEINT", f"CAST({name} AS DECIMAL({_MOST_DIGITS + 1}, {scale}))"
     units = f"CAST({value} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS {whole})"
-    real = WORDS.as_real(name) if digits <= _EXACT_DIGITS else None
+    real = WORDS.as_real(name) if digits <= EXACT_DIGITS else None
     return SqlColumn(units, "decimal", scale=scale, real=real, narrow=narrow)
 
 

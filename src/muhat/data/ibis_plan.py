@@ -129,14 +129,14 @@ class _ViewLook:
             kind = type(node).__name__
             if kind in _IN_VIEWS:
                 return _IN_VIEWS[kind]
-            if kind == "Window" and type(node.this).__name__ not in _FIXED_WINDOWS:
+            by_rows = kind == "WindowSpec" and str(node.args.get("kind")).upper() == "ROWS"
+            if by_rows or (kind == "Window" and type(node.this).__name__ not in _FIXED_WINDOWS):
                 return "a function over rows that may tie"
-            if kind == "WindowSpec" and str(node.args.get("kind")).upper() == "ROWS":
-                return "a function over rows that may tie"
-            if isinstance(node, sge.Func) and kind not in _FIXED:
-                named = node.name if isinstance(node, sge.Anonymous) else node.sql_name()
-                if named.lower() not in _FIXED_IN_CLICKHOUSE:
-                    return f"{named.lower():.60}(), which may differ between passes"
+            if not isinstance(node, sge.Func) or kind in _FIXED:
+                continue
+            named = node.name if isinstance(node, sge.Anonymous) else node.sql_name()
+            if named.lower() not in _FIXED_IN_CLICKHOUSE:
+                return f"{named.lower():.60}(), which may differ between passes"
         tables = (str(node.name) for node in nodes if isinstance(node, sge.Table))
         return next((why for table in tables if (why := self.reason(table))), None)
 

@@ -10,15 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.sql_dialect import EXACT_DIGITS, CannotPush, Dialect, SqlColumn
 from muhat.data.sql_query import Query
 
 _FROM = "trino"
-_EXACT_DIGITS = 15
-"""Decimals of so many digits are found again by way of the nearest float."""
-
-_MAGIC = 1.5 * 2.0**52
-
 _DIVIDE_IN_FLOATS = {"bigquery", "databricks", "mysql", "singlestoredb", "impala"}
 """Backends whose quotient of whole numbers is a float or a decimal, and which have DIV."""
 
@@ -124,13 +119,9 @@ def sql_column(name: str, kind: Any) -> SqlColumn | None:
         return SqlColumn(name, "integer", narrow=True)
     if kind.is_string():
         return SqlColumn(name, "text")
-    if not kind.is_decimal() or (kind.precision or _EXACT_DIGITS + 1) > _EXACT_DIGITS:
+    if not kind.is_decimal() or (kind.precision or EXACT_DIGITS + 1) > EXACT_DIGITS:
         return None
-    # The product of the nearest float is nearer than ¼ to the whole number that it stands for.
-    real = WORDS.as_real(name)
-    product = f"{real} * {WORDS.real(10.0**kind.scale)} + {WORDS.real(_MAGIC)}"
-    units = f"CAST({product} - {WORDS.real(_MAGIC)} AS BIGINT)"
-    return SqlColumn(units, "decimal", scale=kind.scale, real=real, narrow=True)
+    return WORDS.short_decimal(name, kind.scale)
 
 
 def as_tried(kind: Any) -> Any:

@@ -20,7 +20,7 @@ from muhat.data.postgres_plan import require_same_rows
 from muhat.data.selection import Coders, Columns, Field, select
 from muhat.data.snapshot import held
 from muhat.data.sql import answered, queries_of
-from muhat.data.sql_dialect import Dialect, SqlColumn
+from muhat.data.sql_dialect import EXACT_DIGITS, Dialect, SqlColumn
 from muhat.data.sql_query import Query
 from muhat.errors import InvalidInput
 from muhat.records.columns import Batch
@@ -39,8 +39,8 @@ _TEXTS = {19: "name", 25: "text", 1042: "character", 1043: "character varying"}
 _COMPARED = (25, 1043)
 """Text that is compared as it is written; characters of a fixed number are filled up."""
 
-_MOST_DIGITS, _EXACT_DIGITS = 38, 15
-"""What Arrow has room for, and what a float has."""
+_MOST_DIGITS = 38
+"""What Arrow has room for."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def _column(name: str, described: Any) -> SqlColumn | None:
         return SqlColumn(WORDS.as_real(name), "float")
     if kind != _NUMERIC or described.precision is None or described.scale < 0:
         return None
-    real = WORDS.as_real(name) if described.precision <= _EXACT_DIGITS else None
+    real = WORDS.as_real(name) if described.precision <= EXACT_DIGITS else None
     units = f"({name} * {10**described.scale})"
     return SqlColumn(units, "decimal", scale=described.scale, real=real)
 

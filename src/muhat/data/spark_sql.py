@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from muhat.data.spark_plan import is_connect
-from muhat.data.sql_dialect import LARGEST, Dialect, SqlColumn
+from muhat.data.sql_dialect import EXACT_DIGITS, LARGEST, Dialect, SqlColumn
 from muhat.data.sql_query import Query
 
 _EXACT_REALS = {"boolean", "tinyint", "smallint", "int", "float"}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _TEXT = re.compile(r"(string|varchar|char)\b.*")
-_MOST_DIGITS, _NARROW_DIGITS, _EXACT_DIGITS = 38, 18, 15
-"""What a decimal of Spark's has room for, what an integer of 64 bits has, and what a float has."""
-
-_MAGIC = 1.5 * 2.0**52
+_MOST_DIGITS, _NARROW_DIGITS = 38, 18
+"""What a decimal of Spark's has room for, and what an integer of 64 bits has."""
 
 _HALF_BITS = 23
 
@@ -84,12 +82,8 @@ def sql_column(name: str, kind: str, *, is_coded: bool = False) -> SqlColumn | N
     if decimal is None:
         return None
     digits, scale = int(decimal[1]), int(decimal[2])
-    if digits <= _EXACT_DIGITS:
-        # The product of the nearest float is nearer than ¼ to the whole number that it stands for.
-        real = WORDS.as_real(name)
-        product = f"{real} * {WORDS.real(10.0**scale)} + {WORDS.real(_MAGIC)}"
-        units = f"CAST({product} - {WORDS.real(_MAGIC)} AS BIGINT)"
-        return SqlColumn(units, "decimal", scale=scale, real=real, narrow=True)
+    if digits <= EXACT_DIGITS:
+        return WORDS.short_decimal(name, scale)
     if scale == 0:
         return SqlColumn(name, "decimal")
     # The type of the product has so many digits; if it had more, some would be rounded off.

@@ -19,7 +19,7 @@ from typing import TypeVar
 from muhat._integers import round_half_even
 from muhat.data.base import Adds
 from muhat.data.sql_cells import block_of, code_of
-from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.sql_dialect import MAGIC, CannotPush, Dialect, SqlColumn
 from muhat.data.sql_query import Query, Stage
 from muhat.data.tallies import (
     BlockCell,
@@ -43,7 +43,6 @@ from muhat.records.exact import COARSEST_EXACT
 LOG = logging.getLogger(__name__)
 """Where it is said, for information, that a pass has no SQL."""
 
-_MAGIC = 1.5 * 2.0**52
 _NEAR = 1 << BITS + 1
 """t is exact if it is at most so large; every box ends before."""
 
@@ -207,7 +206,7 @@ class _Compiler:
         dialect, real = self._dialect, self._dialect.as_real(q)
         most = max(map(abs, (place.lower, place.upper, place.absent)))
         bound = round_half_even(most * most, SQUARE_UNIT)
-        magic, scale = dialect.real(_MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
+        magic, scale = dialect.real(MAGIC * SQUARE_UNIT), dialect.real(1 / SQUARE_UNIT)
         square = dialect.whole(f"({real} * {real} + {magic} - {magic}) * {scale}")
         found = self._name(square, q)
         return self._name(dialect.clip(found, 0, bound), found)

@@ -14,14 +14,13 @@ from typing import Any, Protocol
 from muhat.data.coding import Coder
 from muhat.data.grids import UniformGrid
 from muhat.data.number_cells import EXACT
-from muhat.data.sql_dialect import CannotPush, Dialect, SqlColumn
+from muhat.data.sql_dialect import MAGIC, CannotPush, Dialect, SqlColumn
 from muhat.data.tallies import BlockCell
 
 _BRANCHES = 8
 """Labels that are compared one after another; more of them are halved first."""
 
 _MOST_LABELS = 1 << 12
-_MAGIC = 1.5 * 2.0**52
 _SMALLEST = 1e-290
 
 
@@ -86,7 +85,7 @@ def block_of(cell: BlockCell, column: SqlColumn, dialect: Dialect) -> str:
         value = f"LEAST(GREATEST({value}, {real(grid.lower)}), {real(beyond)})"
     # A quarter of a step is in the first cell as all that is less: no quotient is too small.
     distance = f"GREATEST({value} - {real(grid.lower)}, {real(grid.step / 4)})"
-    magic = real(_MAGIC)
+    magic = real(MAGIC)
     code = f"CAST({distance} / {real(grid.step)} + {magic} - {magic} AS BIGINT)"
     # From whole blocks before the first cell of all, so that nothing that is shifted is negative.
     before = (cell.first >> cell.block_bits) + 1

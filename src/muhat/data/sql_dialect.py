@@ -7,6 +7,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 LARGEST = sys.float_info.max
+MAGIC = 1.5 * 2.0**52
+"""A float that is added, and taken away, to round to the nearest whole number."""
+
+EXACT_DIGITS = 15
+"""So many digits are exact in a float, and their quotient by a power of ten is the nearest."""
 
 
 class CannotPush(Exception):
@@ -101,6 +106,16 @@ class Dialect(ABC):
     def whole(self, value: str) -> str:
         """A number that is whole, and of fewer than 63 bits, as an integer of 64 bits."""
         return f"CAST({value} AS BIGINT)"
+
+    def short_decimal(self, name: str, scale: int) -> SqlColumn:
+        """A column of decimals of at most 15 digits, which floats tell apart.
+
+        The product of the nearest float is nearer than ¼ to the whole number that it stands for.
+        """
+        real = self.as_real(name)
+        product = f"{real} * {self.real(10.0**scale)} + {self.real(MAGIC)}"
+        units = self.whole(f"{product} - {self.real(MAGIC)}")
+        return SqlColumn(units, "decimal", scale=scale, real=real, narrow=True)
 
     def near(self, value: str, low: str, high: str) -> str:
         """The nearest number between two, one of these for all that are no numbers.

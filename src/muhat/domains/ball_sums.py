@@ -101,13 +101,15 @@ class BallSums:
                 if enough:
                     self._clip_waiting()
         np.add(values, self._magic, out=values)
+        words = values.view(np.int64)
         if self._ends is not None:
-            np.clip(values, *self._ends, out=values)
-        self._add_words(_sums(values.view(np.int64)), len(values))
+            # As integers: whatever a float is, none is beyond an end.
+            np.clip(words, *self._ends, out=words)
+        self._add_words(_sums(words), len(values))
 
     @cached_property
-    def _ends(self) -> tuple[float, float] | None:
-        """The magic sums of −r and r on a line: those of all records lie between them.
+    def _ends(self) -> tuple[int, int] | None:
+        """The bits of the magic sums of −r and r on a line: all records' lie between them.
 
         None in more dimensions, and where it is not proved that the kernel puts all records
         outside at these ends, and accepts them there.
@@ -117,7 +119,8 @@ class BallSums:
         least, most = (magic + self._radius * (1 + error) for error in (-(2.0**-50), 2.0**-50))
         if len(self._center) > 1 or least != most or not (most - magic) ** 2 <= self._limit:
             return None
-        return magic - (most - magic), most
+        low, high = np.array([magic - (most - magic), most]).view(np.int64).tolist()
+        return low, high
 
     def _clip_waiting(self) -> None:
         values = self._waiting.take()
